@@ -73,7 +73,7 @@ class Container(LockstepTest):
             self.assertEqual([rest for word, rest in run[name] if word == "USER"][-1], "65532:65532")
 
     def make_root(self, steps):
-        """As the stage makes it, from the files of this machine's packages."""
+        """Makes the stage's root from the files of this machine's packages."""
         install = next(rest for word, rest in steps if word == "RUN" and "apt-get" in rest)
         root = make_root(self.scratch, installed_by(install))
         subprocess.run([ROOT / "deploy/container/collect.sh", BIN, root / "opt/lockstep"], check=True,

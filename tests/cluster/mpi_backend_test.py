@@ -18,7 +18,7 @@ OVER_MPI = "comm.backend=mpi"
 @unittest.skipUnless(MODULE.exists(), "built without Open MPI's headers (libopenmpi-dev)")
 class MpiBackend(LaunchTest):
     def ways(self, run):
-        """Which way each worker says that its generations went, in order, by log."""
+        """For each worker's log, the ways that its generations went, in order."""
         said = {}
         for log in sorted((run.run_dir / "logs").glob("worker-*.log.jsonl")):
             lines = [json.loads(line) for line in log.read_text().splitlines()]

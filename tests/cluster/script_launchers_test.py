@@ -55,7 +55,7 @@ class Scripts(ScriptTest):
 @needs_mpirun
 class Mpirun(Scripts, LaunchTest):
     def environment(self, env=None, slot_ms=None):
-        """With what torchrun sets, as if it had started mpirun."""
+        """Adds the variables that torchrun sets, as if it had started mpirun."""
         return {**super().environment(env, slot_ms), "TORCHELASTIC_RUN_ID": "7", "RANK": "0",
                 "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1",
                 "MASTER_PORT": "1"}

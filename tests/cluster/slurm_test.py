@@ -35,7 +35,7 @@ class Srun(SlurmTest):
         self.assertLessEqual({"agent-n0.log.jsonl", "agent-1.log.jsonl"}, logs)
 
     def gpus_of(self, run, workers):
-        """By node the GPUs that its workers compute on, as the driver would number them."""
+        """The GPUs of each node's workers, as the driver would number them."""
         run.wait_for_workers(workers)
         gpus = {}
         for pid in processes_of(run.run_dir, lambda words: words[0].endswith(b"lockstep-worker")):

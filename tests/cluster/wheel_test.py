@@ -173,7 +173,7 @@ class Wheel(LockstepTest):
 
 
 class CleanRoot(LockstepTest):
-    """With Python and torch, and nothing else of ours."""
+    """A root with Python and torch, and nothing else of ours."""
 
     @classmethod
     def setUpClass(cls):

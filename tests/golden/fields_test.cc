@@ -161,7 +161,7 @@ TEST_F(GoldenFields, PixelsWithoutAClassDoNotCount) {
   expect_golden(job_with("pixels", ""), dataset, expected_["pixels"]);
 }
 
-// With the records of a stage, as a GPU has them.
+// Reads the records from a stage, as a GPU does.
 TEST_F(GoldenFields, ADeviceOfItsOwnTrainsToTheCpusBits) {
   for (const std::string run : {"two_targets", "weighted_huber", "weighted_cross_entropy"}) {
     SCOPED_TRACE(run);

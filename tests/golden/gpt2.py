@@ -47,7 +47,7 @@ def numbers(tensor):
 
 
 def initialise(model, n_layer, seed):
-    """As GPT-2: norms and biases stay what PyTorch's are after zeroing the biases."""
+    """Initialises as GPT-2 does. Norms keep PyTorch's weights of 1, and biases are 0."""
     for i, (name, p) in enumerate(model.named_parameters()):
         if p.dim() < 2:
             p.data.fill_(1.0 if ".ln_" in f".{name}" and name.endswith("weight") else 0.0)

@@ -17,7 +17,7 @@ MATRIX, VECTOR = (3, 5), (7,)
 
 
 def numbers(shape, key):
-    """In [-1, 1), exact in single precision, without a generator that may change."""
+    """Numbers in [-1, 1), exact in single precision, without a generator that may change."""
     count = int(torch.tensor(shape).prod())
     state, out = key * 2654435761 % 2**32, []
     for _ in range(count):

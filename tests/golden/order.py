@@ -82,7 +82,7 @@ def initial_weights(shape, fan_in, seed, index):
 
 
 def normal_weights(shape, std, seed, index):
-    """From the same stream, by Box and Muller's transform of two numbers each."""
+    """Weights from the same stream, by Box and Muller's transform of two numbers each."""
     n = int(np.prod(shape))
     bits = stream_values(stream_key(INIT, seed, index), 2 * n) >> np.uint64(11)
     share = bits.astype(np.float64) * 2.0**-53

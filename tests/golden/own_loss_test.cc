@@ -206,7 +206,7 @@ TEST(OwnLoss, AnOverflowInFp16IsSkippedAlikeInAnyWorld) {
   }
 }
 
-// With the kernel's code for gate, weight, scale and clipping, run on the CPU.
+// Runs the kernel's code for gate, weight, scale and clipping on the CPU.
 TEST(OwnLoss, ADeviceOfItsOwnTrainsToTheCpusBits) {
   constexpr Step kSteps = 12;
   for (const auto& [file, loss, classes] : {std::tuple{"weighted.pt2", "", 3},

@@ -160,7 +160,7 @@ class Worker {
     return *answer_.get();
   }
 
-  // All that a step may change, but for the gate itself.
+  // All memory that a step may change, except the gate.
   std::vector<float> memory() const {
     std::vector<float> all;
     for (const DeviceArray<float>* each : {&params_, &first_, &second_, &statistics_}) {

@@ -141,7 +141,7 @@ class NcclBuckets : public ::testing::TestWithParam<World> {
 
   static const World& world() { return GetParam(); }
 
-  // On a thread for each rank, on its GPU.
+  // Runs `work` on a thread for each rank, on its GPU.
   template <typename Work>
   void each(const Work& work) {
     std::vector<std::thread> threads;

@@ -26,7 +26,7 @@ class ForeignModels(GpuTest):
         self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
 
     def assert_computes_as_on_a_cpu(self, **sections):
-        """In evaluation, after a step that changes no weight to speak of. Training may have
+        """Compares evaluations after a step that hardly changes the weights. Training may have
         dropout, which differs from device to device."""
         there, here = (self.finish(self.job_of(cluster={"device": device}, max_steps=1, **sections),
                                    "optimizer.lr=1e-12", name=name)

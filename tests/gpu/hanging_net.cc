@@ -15,8 +15,8 @@
 
 #include "worker/model/plugin.h"
 
-// Of LibTorch's CUDA library: a kernel on the current stream that spins. Weak: a plug-in links
-// nothing, and the worker loads that library only where there is a GPU.
+// Starts a kernel that spins on the current stream; part of LibTorch's CUDA library. Weak, because
+// a plug-in links nothing, and the worker loads that library only on a machine with a GPU.
 namespace at::cuda {
 __attribute__((weak)) void sleep(int64_t cycles);
 }

@@ -117,7 +117,7 @@ class Measuring:
         self.failed, self.took = set(), {}  # by (work, side)
 
     def sides(self, works):
-        """In the order of their worth: ours and what it is compared with, before variants."""
+        """The sides in the order of their worth: ours and its peer before variants."""
         matmul = [sys.executable, PEER, "--matmul", "--device", self.device]
         sides = [Side(PEAK, "PyTorch eager", matmul)]
         by_work = [self._sides_of(work) for work in works]

@@ -64,7 +64,7 @@ def gpu_lines():
 
 
 def visible(gpus):
-    """How many of these GPUs this process may use."""
+    """The number of these GPUs that this process may use."""
     names = os.environ.get("CUDA_VISIBLE_DEVICES")
     return len(gpus) if names is None else len([name for name in names.split(",") if name])
 

@@ -21,7 +21,7 @@ def npy(dtype, shape, content):
 
 
 def channels_last(count):
-    """So many images and their labels, as arrays."""
+    """`count` images and their labels, as arrays."""
     made = list(colour_planes(count, 12, 4, seed=count))
     pixels = (bytes(x for pixel in zip(*rgb) for x in pixel) for _, rgb in made)
     return (npy("|u1", (count, 12, 12, 3), b"".join(pixels)),
@@ -32,7 +32,7 @@ CLASSES = ["small", "middle, or so", "\"large\""]
 
 
 def table(path, count, **dialect):
-    """So many rows of four numbers and the name of a class, as Python writes them."""
+    """Writes `count` rows of four numbers and the name of a class, as Python's csv does."""
     rng = random.Random(count)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, **dialect)

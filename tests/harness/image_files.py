@@ -24,7 +24,7 @@ def png(width, height, colours):
 
 
 def jpeg(width, height, colours):
-    """By libjpeg-turbo's own program."""
+    """The image as libjpeg-turbo's own program encodes it."""
     image = b"P6 %d %d 255\n" % (width, height) + colours
     return subprocess.run(["cjpeg", "-quality", "90"], input=image, stdout=subprocess.PIPE,
                           check=True).stdout

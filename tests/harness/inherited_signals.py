@@ -1,14 +1,14 @@
-"""Imported for what it does: signals that this process was told to ignore get a handler.
+"""Gives a handler, on import, to signals that this process was told to ignore.
 
 A shell without job control, and many agents of CI, start commands with SIGINT and SIGQUIT ignored;
 `nohup` ignores SIGHUP. Children inherit that, so a test that sends such a signal would wait for its
-limit. A handler goes with exec, so children begin with what the kernel does by default.
+limit. exec removes a handler, so children begin with the kernel's default action.
 """
 import signal
 
 
 def stay(*_):
-    """For this process the signal stays without effect."""
+    """Keeps the signal without effect for this process."""
 
 
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -38,7 +38,7 @@ for line in sys.stdin:
 
 @functools.cache
 def server(python):
-    """It ends with its stdin, when this process ends."""
+    """A Python that forks for each program. It ends with its stdin, when this process ends."""
     process = subprocess.Popen([python, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                text=True)
 
@@ -51,8 +51,8 @@ def server(python):
 
 
 def run_code(python, code, cwd=".", modules=("torch",)):
-    """As subprocess.run([python, "-c", code]), captured as text. `modules` are imported before the
-    fork, and stay for the next program; they may start no thread."""
+    """Works as subprocess.run([python, "-c", code]), captured as text. The server imports `modules`
+    before the fork, and keeps them for the next program; they may start no thread."""
     with tempfile.NamedTemporaryFile("r") as out, tempfile.NamedTemporaryFile("r") as err:
         process = server(python)
         process.stdin.write(json.dumps({"code": code, "cwd": str(cwd), "modules": modules,

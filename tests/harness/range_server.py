@@ -20,8 +20,7 @@ import urllib.parse
 
 
 class Throttle:
-    """All connections together send at most this many bytes a second, with a pause before each
-    answer."""
+    """Limits all connections together to this many bytes/s, with a pause before each answer."""
 
     def __init__(self, bytes_per_s, latency_s=0):
         self.bytes_per_s, self.latency_s = bytes_per_s, latency_s
@@ -166,7 +165,7 @@ class RangeServer:
         (self.directory / "manifest.txt").write_text("".join(name + "\n" for name in names))
 
     def encrypt(self, directory):
-        """From now on over HTTPS, with a certificate of its own, which is returned."""
+        """Serves over HTTPS from now on, with a new certificate. Returns the certificate's path."""
         key, certificate = directory / "key.pem", directory / "cert.pem"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
                         "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",

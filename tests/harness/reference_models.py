@@ -94,7 +94,7 @@ MODELS = {
 
 
 def make_model(name):
-    """In training mode, with the weights of the seed."""
+    """The model in training mode, with the weights of the seed."""
     torch.manual_seed(1)
     return MODELS[name].make().train()
 

@@ -55,7 +55,7 @@ class RunScript(unittest.TestCase):
         return done.returncode, (done.stdout + done.stderr).strip().splitlines()
 
     def left(self, name):
-        """How often it would fail still."""
+        """The number of runs that would still fail."""
         return (self.root / name).read_text().count("\n")
 
     def test_one_that_fails_once_is_flaky_and_the_run_passes(self):

@@ -42,7 +42,8 @@ std::chrono::milliseconds slot_time() {
   return std::chrono::milliseconds(milliseconds == nullptr ? 0 : std::atoi(milliseconds));
 }
 
-// Without it runs would be too short for their tests, which would fail without a reason.
+// Aborts if LibTorch has no such function: runs would be too short for their tests, which would
+// fail without a visible reason.
 __attribute__((constructor)) void check() {
   char program[4096] = "";
   const ssize_t length = ::readlink("/proc/self/exe", program, sizeof(program) - 1);

@@ -22,7 +22,7 @@ def contents(directory):
 
 class Audit(LockstepTest):
     def assert_clean(self, run, epochs, samples):
-        """Also as people read it."""
+        """Checks the audit's JSON, and that the audit for people succeeds."""
         found = self.audit(run)
         self.assertEqual((found["whole_epochs"], found["samples"]), (epochs, samples))
         self.succeed("audit", run.run_dir)

@@ -1,5 +1,5 @@
-"""Which column is the label, in real runs: the one that a job names, said where it is guessed, kept
-by a resume, and packed."""
+"""The label's column in real runs: the job names it, or Lockstep guesses it and says so; a resume
+keeps it, and so does a packed copy."""
 import json
 import random
 import unittest

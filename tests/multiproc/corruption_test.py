@@ -20,8 +20,8 @@ TRAINING = {"model": {"name": "mlp", "dropout": 0.25},
 # that rounding may hide a flipped bit.
 SLOW = {**TRAINING, "optimizer": {"name": "adamw", "lr": 1e-5}}
 
-# With such a learning rate the weights stay what they are in any checkpoint; that is how the test
-# finds them in a worker's memory. Losses still differ from step to step, and with the weights.
+# With this learning rate the weights stay as they are in any checkpoint, so that the test finds
+# them in a worker's memory. Losses still differ from step to step, and with the weights.
 FROZEN = {**TRAINING, "optimizer": {"name": "adamw", "lr": 1e-30}}
 
 SPREAD_STEPS = 25  # of 50 from check to check

@@ -20,11 +20,11 @@ class DiskFull(DisturbedTest):
         if mounted.returncode != 0:
             self.skipTest("THE FULL DISK IS NOT TESTED: nothing can be mounted here: "
                           + mounted.stderr.strip())
-        # Lazily: what is still open is let go later.
+        # Lazily: the kernel lets go of files that are still open later.
         self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=True)
 
     def fill(self):
-        """To the last page."""
+        """Fills the disk to the last page."""
         filler = self.disk / "filler"
         with open(filler, "wb", buffering=0) as f:
             chunk = 1 << 20

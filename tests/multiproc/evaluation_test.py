@@ -149,7 +149,8 @@ def checkpoints(run):
 
 class Best(LockstepTest):
     def job_of(self, best="loss", patience=0, turns=False, **train):
-        """With `turns` the labels of the evaluation data are others, so it gets worse and worse."""
+        """`turns`: changes the labels of the evaluation data, so that evaluations get worse and
+        worse."""
         data = self.scratch / "data"
         if not data.exists():
             synthetic_dataset(data)

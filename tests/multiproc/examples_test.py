@@ -174,7 +174,7 @@ class Page(ExamplesTest):
 
     def test_photos_from_torchvision_and_back(self):
         self.photos()
-        # Where torchvision looks for weights that it has downloaded.
+        # torchvision looks here for weights that it has downloaded.
         cache = self.scratch / "torch/hub/checkpoints"
         cache.mkdir(parents=True)
         self.run_code(f"""

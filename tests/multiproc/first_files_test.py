@@ -52,7 +52,7 @@ class FirstFiles(LockstepTest):
         return None if run.process.returncode == 0 else run.text()
 
     def assert_goes_on(self, run_dir, at):
-        """As a user does who reads what it says."""
+        """Goes on as a user does who reads the message."""
         (run_dir / "coordinator.json").unlink(missing_ok=True)
         refusal = self.begins(run_dir, self.file)
         if refusal and "--resume" in refusal:

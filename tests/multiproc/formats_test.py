@@ -24,8 +24,8 @@ class Formats(LockstepTest):
         return json.loads(self.succeed("data", "inspect", path, "--json", *args))["splits"]
 
     def train(self, data, model, transforms=None):
-        """With one worker; with two, stopped in the middle of an epoch, and then three; and a step once
-        more."""
+        """Trains with one worker, and with two that stop in the middle of an epoch and then three.
+        Returns the output of a replay of a step."""
         job = self.job(data, model=model, train=TRAIN)
         if transforms is not None:
             sections = json.loads(job.read_text())
@@ -40,7 +40,7 @@ class Formats(LockstepTest):
         return self.succeed("replay", two.run_dir, "--step", 2)
 
     def assert_places(self, text, file):
-        """A replay tells of its samples that they are in this file (a pattern), and where."""
+        """Checks that a replay names this file (a pattern) for its samples, and their places."""
         self.assertRegex(text, rf"label \d  .*{file}\b.* \d+\n")
 
     def test_cifar10_below_the_directory_where_it_was_unpacked(self):

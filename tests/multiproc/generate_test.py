@@ -79,7 +79,7 @@ class Generate(LockstepTest):
         self.assertEqual(self.generate(exported, "every slot of e", "--temperature", 0, "--tokens", 12),
                          said)
         self.assert_fails(lockstep("generate", run.run_dir, "--prompt", "a"), 66, names=tokenizer)
-        # As Python hands on a byte that is no UTF-8.
+        # Python hands on a byte that is not UTF-8 in this form.
         self.assert_fails(lockstep("generate", exported, "--prompt", "ok \udcff"), 64,
                           names="byte 3", advises="iconv")
 

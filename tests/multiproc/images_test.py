@@ -101,7 +101,7 @@ class Images(LockstepTest):
         self.assert_same_result(run, first)
 
     def test_tuning_says_once_what_it_came_to_and_changes_no_bit(self):
-        # So many ahead that there is nothing to try but threads, which soon comes to its end.
+        # With so many batches ahead Lockstep can try only more threads, and soon none are left.
         job = self.image_job(self.folder())
         keys = ("--workers", 1, "train.epochs=60", "data.prefetch_batches=64")
         fixed = self.finish(job, *keys, "data.tune=off", name="fixed")

@@ -111,7 +111,7 @@ class Programs(ReferenceTest, Int8Test):
 
 
 class GoldenPrograms(Int8Test):
-    """Without torch: Lockstep's own interpreter."""
+    """Programs in Lockstep's own interpreter, without torch."""
 
     def trained(self, name="convnet"):
         data = synthetic_dataset(self.scratch / "data", size=8, classes=10, evaluation=50)

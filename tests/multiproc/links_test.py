@@ -41,7 +41,7 @@ class ControlConnection(DisturbedTest):
         os.kill(victim, signal.SIGTERM)
         run.wait_for(lambda: events(run, "change_planned"), "it was to leave")
         run.wait_for(lambda: not sockets.unread(victim, self.control_address(run)), "it knew")
-        # From here on it trains, but neither receives nor sends a message.
+        # From now on it trains, but neither receives nor sends a message.
         deaf = StoppedThread(run.wait_for(lambda: waiting_thread(victim, "lockstep-worker"), "it waited"))
         self.addCleanup(deaf.let_go)
         self.assertEqual(sockets.cut(victim, self.control_address(run)), 1)

@@ -11,7 +11,7 @@ class Nodes(NodesTest):
     slot_ms = 20
 
     def test_one_of_two_is_lost_the_other_goes_on_at_once_and_the_lost_one_joins_again(self):
-        # So many that their silence alone would be held back for a lease.
+        # The agents are so many that their silence alone would be held back for a lease.
         workers = 4
         run, (stays, lost) = self.start_nodes({"node-a": [], "node-b": []}, workers)
         survivors = stays.pids()

@@ -84,7 +84,7 @@ class Quota(LockstepTest):
 
 
 class Urls(LockstepTest):
-    """As a path, a URL would make a folder called s3:."""
+    """A URL that is taken for a path would make a folder called s3:."""
 
     def assert_refused(self, words, url):
         with self.subTest(words):

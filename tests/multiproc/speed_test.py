@@ -36,7 +36,7 @@ class Slowed:
 
 class Speed(LockstepTest):
     def slots(self, run):
-        """How many each worker has, by rank."""
+        """The number of slots of each worker, by rank."""
         return [m["slots"][1] - m["slots"][0] for m in run.status()["members"]]
 
     def test_the_slower_of_two_gets_fewer_slots_and_the_bits_stay_the_same(self):

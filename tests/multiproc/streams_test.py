@@ -44,7 +44,7 @@ class FullDevice(LockstepTest):
 
 class Closed(LockstepTest):
     def closed(self, *words, expect=0):
-        """Without any of the three."""
+        """Runs a command with stdin, stdout and stderr closed."""
         ended = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", BIN / "lockstep",
                                 *map(str, words)], timeout=DEADLINE_S)
         self.assertEqual(ended.returncode, expect)
@@ -80,7 +80,7 @@ EVIL = "evil\x1b]0;owned\x07\x1b[2J\u202e"
 
 
 class Escapes(LockstepTest):
-    """Nothing that others name steers the terminal of who looks."""
+    """Names that others choose never steer a reader's terminal."""
     slot_ms = 5
 
     def assert_harmless(self, text):

@@ -29,7 +29,7 @@ class JobData(ScriptTest):
         self.keys = [f"data.train.path={self.data}", f"data.cache_dir={self.cache}"]
 
     def environment(self, env=None, slot_ms=None):
-        """Without proxies of whoever runs the tests."""
+        """Without the proxies of the user who runs the tests."""
         env = {name: value for name, value in (env or os.environ).items()
                if not name.lower().endswith("_proxy")}
         return super().environment(env, slot_ms)

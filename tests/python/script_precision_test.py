@@ -33,7 +33,7 @@ class Precision(ScriptTest):
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         self.assertEqual(run.summary()["weights_sha256"], weights)
         self.assertEqual([row["step"] for row in run.history()[:-1] if row.get("skipped")], skipped)
-        # From the checkpoint of step 8, where the batch norm is frozen.
+        # The replay begins at the checkpoint of step 8, where the batch norm is frozen.
         self.assertIn("steps 9 to 12 gave the recorded losses again", self.replayed(run, STEPS))
 
     def test_weights_of_bf16(self):

@@ -187,7 +187,7 @@ class Named(nn.Module):
 
 
 class InAutocast(nn.Module):
-    """All of it, with a batch norm and its counter, in a region of bfloat16."""
+    """The whole net, with a batch norm and its counter, computes in a region of bfloat16."""
 
     def __init__(self):
         super().__init__()

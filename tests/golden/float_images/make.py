@@ -84,7 +84,7 @@ def volumes():
 
 
 def ids():
-    """And the mask: 3 to 7 of 7 tokens count."""
+    """Rows of token ids and their mask: 3 to 7 of 7 tokens count."""
     i = torch.arange(SAMPLES * TOKENS).view(SAMPLES, TOKENS)
     return (i * 7919 + 13) % TABLE, (i % TOKENS < 3 + i // TOKENS % 5).long()
 

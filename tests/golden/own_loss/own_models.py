@@ -107,7 +107,7 @@ class Scalar(Body):
 
 
 class Auto(nn.Module):
-    """No labels: it learns to give its input back."""
+    """Learns without labels to return its input."""
 
     def __init__(self):
         super().__init__()
@@ -119,7 +119,7 @@ class Auto(nn.Module):
 
 
 class NoWeight(PerSample):
-    """Nothing has any weight: no step has a mean."""
+    """No sample has any weight, so no step has a mean."""
 
     def forward(self, x, label):
         loss = super().forward(x, label)

@@ -25,7 +25,7 @@ class Coloured(nn.Module):
 
 
 class Logits(nn.Module):
-    """Those of a model of transformers."""
+    """The logits of a model of transformers."""
 
     def __init__(self, model):
         super().__init__()

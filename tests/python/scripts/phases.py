@@ -21,7 +21,7 @@ WORKERS, DELAY = sys.argv[3:]
 
 
 class Points(torch.utils.data.Dataset):
-    """On a ring; read with noise."""
+    """Points on a ring; read with noise."""
 
     def __len__(self):
         return 500

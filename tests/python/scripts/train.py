@@ -26,7 +26,7 @@ SAMPLES = 500
 
 
 class Images(torch.utils.data.Dataset):
-    """Where the bright quadrant is; read with noise."""
+    """Images whose label is their bright quadrant; read with noise."""
 
     def __init__(self):
         generator = torch.Generator().manual_seed(5)

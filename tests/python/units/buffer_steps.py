@@ -42,5 +42,5 @@ class Step:
                 slot_does(self.model, slot)
             self.buffers.check_unchanged()
             sent.append([floats.clone().view(-1) for floats in self.buffers.sent(slot)])
-        # As the core does: sums of floats, divided by the slots that there are.
+        # Computes means as the core does: sums of floats, divided by the number of slots.
         self.buffers.advance([sum(of_row[1:], of_row[0]) / len(sent) for of_row in zip(*sent)])

@@ -33,7 +33,7 @@ class BuffersTest(unittest.TestCase):
         self.buffers = Buffers(self.kept.buffers)
 
     def settled(self, slot: Callable[[Model], Any]) -> list[str]:
-        """After a trial whose slot is `slot`."""
+        """Settles the buffers after a trial whose slot is `slot`."""
         slot(self.model)
         names = self.buffers.settle()
         self.buffers.restore()

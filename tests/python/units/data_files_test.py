@@ -101,7 +101,7 @@ class FilesTest(unittest.TestCase):
         self.assertIn(self.path, caught.exception.text)
 
     def test_a_file_that_another_thread_closes_meanwhile_is_left_alone(self) -> None:
-        """As the thread of IPython's history does; its number may be another file's by then."""
+        """IPython's history thread closes one. The number may be another file's by then."""
         with tempfile.TemporaryFile(buffering=0) as other:
             other.write(b"another file")
             for is_replaced in (False, True):

@@ -1,4 +1,4 @@
-"""Whether a debugger has stopped a thread is seen from another one."""
+"""A thread sees whether a debugger has stopped another one."""
 import bdb
 import os
 import pdb

@@ -36,7 +36,7 @@ ON = Device(PLACE)
 
 
 def waits() -> int:
-    """How often the host has waited for the device."""
+    """The number of times that the host has waited for the device."""
     return torch.ops.lockstep_stand_in.waits()
 
 

@@ -1,4 +1,4 @@
-"""How long a run is, and when its script may end it."""
+"""The length of a run, and when its script may end it."""
 from __future__ import annotations
 
 import unittest

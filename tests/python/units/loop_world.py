@@ -131,7 +131,7 @@ class Core:
                      ends_run=ends_run, metrics=(ctypes.c_double * 8)())
 
     def edge(self, step: int, is_last: bool = False, loss: float = 0.0) -> Order:
-        """After so many steps. `loss`: of the evaluation there."""
+        """The order for the edge after step `step`. `loss`: of the evaluation there."""
         return Order(kind=_core.EDGE, task=self.task_of(step - 1, 0), step=step, generation=1,
                      is_done=is_last, evaluated=Evaluated(step=step, loss=loss, samples=2))
 

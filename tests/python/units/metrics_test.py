@@ -57,7 +57,7 @@ class Steps(Step):
         self.take(lambda _, slot: feed(self.metrics, step * SLOTS + slot, by_call))
 
     def reset(self) -> None:
-        """As after_step= may do it."""
+        """Resets the metrics as after_step= may."""
         for metric in self.metrics.values():
             metric.reset()
         self.buffers.adopt()
@@ -141,7 +141,7 @@ class MetricsTest(unittest.TestCase):
                          rules_of({}, kept.buffers, SLOTS))
 
     def test_what_a_kept_network_has_is_no_state(self) -> None:
-        """It comes with the network, counted in or not: what is not reset is found by the trial."""
+        """A metric within a network may count or not: the trial finds one that is not reset."""
         net = nn.Sequential(nn.Linear(2, 2), MulticlassAUROC(CLASSES), metrics()["accuracy"])
         self.assertEqual({}, rules_of({}, kept_of(net=net).buffers, SLOTS))
 

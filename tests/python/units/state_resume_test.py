@@ -70,7 +70,7 @@ def one_cycle(o: optim.Optimizer) -> Any:
 
 
 class Older(lr_scheduler.LRScheduler):
-    """As some of older versions of torch: a function stands in state_dict()."""
+    """Like some schedulers of older versions of torch: a function stands in state_dict()."""
 
     __module__ = "torch.optim.lr_scheduler"
 

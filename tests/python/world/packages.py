@@ -54,7 +54,7 @@ MODULE = "proj.jobs.train"
 
 
 class ModuleTest(ScriptTest):
-    """With a package in a folder."""
+    """Tests with a package in a folder."""
     known = {}  # weights that the package's own module has alone, by its words
 
     def setUp(self):
@@ -79,7 +79,7 @@ class ModuleTest(ScriptTest):
                           prefix=("env", "-C", str(folder or self.folder)))
 
     def output_of(self, *words, expect=0, **variables):
-        """Of `python WORDS` in the folder of the package."""
+        """The output of `python WORDS` in the folder of the package."""
         done = subprocess.run([self.python, *map(str, words)], cwd=self.folder, text=True,
                               env={**self.environment(), **variables}, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=DEADLINE_S)
