@@ -1,7 +1,7 @@
-"""absence: the coordinator stands still for long, and the workers train on: in runs of every kind of
-job, until their records are in files, for a minute, and for ten minutes at night. When it comes back
-not one step is lost: the same generation goes on. So it does where each new coordinator stands still,
-too.
+"""absence: the coordinator stands still for long, and the workers train on: in runs of every kind
+of job, until their records are in files, for a minute, and for ten minutes at night. When it comes
+back, no step is lost: the same generation goes on. The same holds if each new coordinator stands
+still, too.
 """
 import os
 import signal
@@ -13,7 +13,7 @@ from kills import pids_of, send
 from stage import STEPS, Defect, Skip, log_events, poll
 from verdict import expect_next_step, judge, note_first_step
 
-NIGHT = "LOCKSTEP_FAULTS_NIGHT"  # set: cases of many minutes are played, too
+NIGHT = "LOCKSTEP_FAULTS_NIGHT"  # set: plays cases of many minutes, too
 GOES_ON_S = 60  # the run lasts so much longer than an absence of a minute or ten
 
 
@@ -42,7 +42,7 @@ KINDS = {"arrays": (start_arrays, STEPS), "server": (start_from_server, STEPS),
 
 
 def stand_still(run, is_over, timeout_s=60):
-    """With those that would start another coordinator."""
+    """Stops the coordinator, and the processes that would start another one."""
     pids = [pid for role in ("supervisor", "agent", "coordinator") for pid in pids_of(run, role)]
     send(pids, signal.SIGSTOP)
     try:
@@ -62,8 +62,8 @@ def away(kind, seconds):
         if seconds >= 600 and NIGHT not in os.environ:
             raise Skip(f"it takes {seconds} s; set {NIGHT}")
         start, steps = KINDS[kind]
-        # A batch of records a step; else so long that the run outlasts the absence, and ends within
-        # HANG_S after it.
+        # Without `seconds` a step is a batch of records. Else the run outlasts the absence, and
+        # ends within HANG_S after it.
         run = start(stage, step_ms=1000 * (seconds + GOES_ON_S) / steps if seconds else 250)
         note_first_step(stage, run)
         until = time.monotonic() + seconds
@@ -80,9 +80,9 @@ def away(kind, seconds):
 
 
 def stop_new_ones(run, count):
-    """Whoever keeps the run alive starts another coordinator after half a minute; it stands still as
-    soon as it is seen, until so many have been. Then all that live go on at once: some between their
-    look for a newer claim and their commit."""
+    """Stops each coordinator that the supervisor or an agent starts after half a minute, until
+    `count` of them stand still. Then all go on at once: some between their look for a newer claim
+    and their commit."""
     stopped = []
 
     def enough():

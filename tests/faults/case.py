@@ -7,7 +7,7 @@ import typing
 class Case:
     name: str  # FAMILY/WHAT/HOW/WHEN
     play: typing.Callable  # on a Stage; raises Defect or Skip
-    limit_s: int = 900  # beyond all bounds of a case: the case itself hangs
+    limit_s: int = 900  # beyond all bounds of a case: past it the case itself hangs
 
     @property
     def family(self):

@@ -1,6 +1,6 @@
-"""changed: a data file is written to and gets its old size and time again, as `touch -r`, `cp -p` and
-`rsync --times` leave it; or something is done to it that changes no byte of it. In runs on every kind
-of data that is read in its own way.
+"""changed: a data file is written to and gets its old size and time again, as `touch -r`, `cp -p`
+and `rsync --times` leave it; or something happens to it that changes no byte. The cases cover every
+kind of data that Lockstep reads in its own way.
 """
 import os
 import shutil
@@ -41,12 +41,12 @@ def in_the_middle(content):
 
 
 def in_pixels(content):
-    """Of the first image."""
+    """A byte of the first image."""
     return content.index(b"BM") + 90
 
 
 def bmp(side, colour):
-    """An image without a checksum: another byte is another pixel."""
+    """An image without a checksum, so another byte is another pixel."""
     pixels = bytes(colour) * side * side  # rows end at a multiple of 4
     return (struct.pack("<2sIHHI", b"BM", 54 + len(pixels), 0, 0, 54)
             + struct.pack("<IiiHHIIiiII", 40, side, side, 1, 24, 0, len(pixels), 0, 0, 0, 0) + pixels)
@@ -70,8 +70,8 @@ def write_shards(directory):
         shard_files.tar(directory / f"{split}-000.tar", pictures(split))
 
 
-# How the data are written; the file that changes, and where; what the job says besides; and whether
-# a worker reads the file at its start only.
+# By kind: what writes the data, the file that changes, the place in it, what else the job says, and
+# whether a worker reads the file only at its start.
 KINDS = {"npy": (small_data.arrays, "train_images.npy", in_the_middle, {}, False),
          "npz": (small_data.archive, "shapes.npz", in_the_middle, {}, True),
          "table": (small_data.tables, "train.csv", lambda content: content.rindex(b".") + 1, {}, True),
@@ -92,14 +92,14 @@ def whole_once(stage, name, start):
 
 
 def copied(stage, source):
-    """The data of this case, of which the others see nothing."""
+    """A copy of the data for this case, so that the others see no change."""
     data = stage.scratch / "data"
     shutil.copytree(source, data)
     return data
 
 
 def own_data(stage, kind):
-    """The file that changes, and where."""
+    """The file that changes, and the place in it."""
     if kind in ("images", "labels"):
         data = copied(stage, stage.world.data)
         stage.job = write_job(stage.scratch / "job.yaml", data)
@@ -136,7 +136,8 @@ def own_data(stage, kind):
 
 
 def rewrite(path, at):
-    """Another byte, at the same size and time. Returns what puts the old one back."""
+    """Writes another byte, and keeps size and time. Returns a function that puts the old one
+    back."""
     before = path.stat()
     old = path.read_bytes()[at:at + 1]
 
@@ -163,8 +164,8 @@ def again_as(stage, kind):
 
 
 def under_the_run(kind, when, at_end=False):
-    """No step is made with it: the run ends, and goes on where the old content is back. What a worker
-    keeps since its start does not change."""
+    """No step uses the changed byte: the run ends, and goes on when the old content is back. Data
+    that a worker keeps since its start do not change."""
     def on(stage):
         path, place = own_data(stage, kind)
         run = started(stage, kind, when)
@@ -184,7 +185,7 @@ def before_the_resume(kind):
         run.wait()
         back = rewrite(path, place(path.read_bytes()))
         run = again_as(stage, kind)() if kind == "script" else stage.resume()
-        # The cache has what the archive's checksum promises; its damaged bytes are not read.
+        # The cache has what the archive's checksum promises, so nothing reads the damaged bytes.
         judge(stage, run, names=["fingerprint", path], mend=back,
               expect={0} if kind == "npz" else {64, 65}, again=again_as(stage, kind))
     return on
@@ -200,7 +201,7 @@ def harmless(kind, do):
 
 
 def replace(path):
-    """By another file: who has the old one open reads on there."""
+    """Puts another file in its place. A process that has the old one open reads on there."""
     other = path.with_name("other")
     other.write_bytes(bytes(path.stat().st_size))
     other.rename(path)

@@ -1,5 +1,5 @@
 """clock: the wall clock of all processes is set, forth or back, while they run or between two runs.
-Durations are told by the monotonic clock, so nothing may come of it but other dates.
+The monotonic clock measures durations, so only dates may change.
 """
 import datetime
 import json
@@ -17,7 +17,7 @@ BY_S = {"back-a-minute": -60, "forth-a-minute": 60, "back-a-day": -86_400, "fort
 
 
 class Clock:
-    """Of the processes of one case."""
+    """The clock of the processes of one case."""
 
     def __init__(self, stage, by_s=0):
         self.file = stage.scratch / "clock"
@@ -27,12 +27,11 @@ class Clock:
     def set(self, by_s):
         new = self.file.with_suffix(".new")
         new.write_text(str(by_s))
-        os.replace(new, self.file)  # nobody reads half a number
+        os.replace(new, self.file)  # no process reads half a number
 
 
 def check_times(run, begun, by_s):
-    """What the run says of its time, beside a clock that nobody has set. Its dates are the wall
-    clock's.
+    """Checks the run's times against a clock that was not set. Its dates are the wall clock's.
     """
     log = (run.run_dir / "logs" / "coordinator.log.jsonl").read_text().splitlines()
     told = datetime.datetime.fromisoformat(json.loads(log[-1])["ts"]).timestamp()
@@ -63,7 +62,7 @@ def stepped(by_s, moment, strikes=None):
 
 
 def resumed(by_s):
-    """The machine that goes on has another time than the one that began."""
+    """The machine that goes on has another time than the machine that began."""
     def on(stage):
         stage.copy_of("killed")
         judge(stage, stage.resume(env=Clock(stage, by_s).env), expect={0})
@@ -71,7 +70,7 @@ def resumed(by_s):
 
 
 def to_and_fro(stage):
-    """A clock that somebody sets again and again."""
+    """A clock that is set again and again."""
     clock, begun = Clock(stage), time.monotonic()
     run = stage.start(env=clock.env)
     for step in range(10, STEPS - 20, 10):

@@ -1,5 +1,5 @@
-"""command: scale, drain and stop are ordered while processes die. What was acknowledged happens; what
-was not is reported as not done.
+"""command: scale, drain and stop are ordered while processes die. An acknowledged order happens;
+any other order is reported as not done.
 """
 import os
 import re
@@ -29,13 +29,13 @@ def kill(run, role):
 
 
 def stand_still(run, role):
-    """Until it is told to go on."""
+    """Stops the role's processes. Returns a function that lets them go on."""
     pids = pids_of(run, role)
     send(pids, signal.SIGSTOP)
     return lambda: send(pids, signal.SIGCONT)
 
 
-# Each: (run, begin) -> the ended command. `begin()` starts it.
+# Each returns a function (run, begin) -> the ended command. `begin()` starts the command.
 def before(role):
     def around(run, begin):
         kill(run, role)

@@ -9,7 +9,7 @@ from case import Case
 from stage import Skip, checkpoints, poll
 from verdict import expect_next_step, judge, note_first_step
 
-# What lies in a run directory that was killed in its third checkpoint. `newest` and `older` are its
+# The files of a run directory that was killed in its third checkpoint. `newest` and `older` are its
 # two checkpoints.
 FILES = ("journal.db", "journal.db-wal", "journal.head", "job.pb", "facts.pb", "job.yaml",
          "history.jsonl", "evals.jsonl", "coordinator.json", "token", "http_token", "lock", "run.lock", "pulse",
@@ -66,7 +66,7 @@ def replace_by_directory(path):
 
 
 def replace_by_link(path):
-    """To the same content, elsewhere."""
+    """A link to the same content, elsewhere."""
     run_dir = next(parent for parent in path.parents if parent.name == "run")  # Stage.run_dir
     target = run_dir.with_name("elsewhere")
     shutil.move(path, target)
@@ -105,12 +105,12 @@ WAYS = {
 SOME = ("flip-middle", "half", "empty", "deleted", "directory", "link", "dangling-link")
 EVERY_WAY = ("journal.db", "journal.db-wal", "journal.head", "job.pb", "newest/manifest.json",
              "newest/model.safetensors")
-# Root reads what it may not, unless it gives up the right to.
+# Root reads what its rights forbid, unless it gives that capability up.
 NOT_ROOT = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 
 
 def put_back(stage, run_dir, path):
-    """As from a backup."""
+    """Returns a function that puts the file back, as from a backup."""
     def mend():
         remove(path)
         intact = stage.intact(path.relative_to(run_dir))
@@ -180,8 +180,8 @@ def restored(what):
 
 
 def under_the_run(name, way):
-    """While it trains. A run that cannot go on says so, and goes on when the file is back: from a
-    copy of the run directory as it was."""
+    """Damages a file while the run trains. A run that cannot go on says so. It goes on when the
+    file is back, from a copy of the run directory as it was."""
     def on(stage):
         run = stage.start(workers=2)
         note_first_step(stage, run)

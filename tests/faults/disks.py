@@ -1,5 +1,5 @@
-"""disk: a call fails as a broken or full disk lets it fail. power: everything is killed, and what
-was not synced is lost.
+"""disk: a call fails as on a broken or full disk. power: everything is killed, and what was not
+synced is lost.
 """
 import errno
 import signal
@@ -41,7 +41,7 @@ def fails(file, call, at, error, resumes):
 
 
 def partly(file, call, at, do):
-    """The call does less than it was asked to, which is no error."""
+    """The call does less than asked, which is no error."""
     def on(stage):
         env = broken(stage, file, call, at, do)
         run = stage.start(env=env, slot_ms=2)
@@ -60,14 +60,14 @@ def cut(file, call, at, names, is_script=False):
         stage.seen["names undone"] = undo_names(state) if names else 0
         stage.seen["files undone"] = len(undo_content(state, stage.run_dir))
         run.was_killed = True
-        stage.may_rewind = True  # a log is not synced, and may tell of what is undone
+        stage.may_rewind = True  # the log is not synced, and may tell of undone steps
         judge(stage, run, again=(lambda: resume_script(stage)) if is_script else None)
         if is_script:
             check_script_log(run)
     return on
 
 
-# file, call, at which of them
+# file, call, which calls of it fail
 FAILING = (("journal.db-wal", "sync", ("1", "4", "12+")),
            ("journal.db-wal", "write", ("1", "9", "40+")),
            ("journal.db", "make", ("1",)),

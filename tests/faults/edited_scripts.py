@@ -1,5 +1,5 @@
-"""edited: the script, or a module beside it, is edited while its run lasts, and a worker starts later.
-No worker trains with the new code until somebody resumes the run.
+"""edited: the script, or a module beside it, is edited while its run lasts, and a worker starts
+later. No worker trains with the new code until a user resumes the run.
 """
 import json
 import os
@@ -40,7 +40,7 @@ EDITS = {"comment": lambda text: text + "# of a person who reads\n",
 
 
 class Play:
-    """A run of the script, and what is expected of it."""
+    """A run of the script, and the checks of its outcome."""
 
     def __init__(self, stage, name, edit):
         self.stage, self.file = stage, stage.scratch / name
@@ -58,7 +58,7 @@ class Play:
         poll(lambda: self.run.steps() >= 12 and len(self.run.workers()) == 2, "step 12", self.run)
 
     def edit(self):
-        """As editors write: a new file in the old one's place."""
+        """Edits as editors do: a new file in the old one's place."""
         self.old = self.file.read_text()
         self.write(self.new)
 
@@ -75,7 +75,7 @@ class Play:
 
     def expect_end(self, run, code, says=()):
         found = wait_for_end(run)
-        for word in CRASH:  # a script that is refused shows where it stood
+        for word in CRASH:  # a refused script shows where it stood
             if word in run.text():
                 raise Defect(f"it crashed ({word!r}):\n" + run.text()[-3000:])
         if found != code:
@@ -92,7 +92,7 @@ class Play:
 
 
 def one_killed(play):
-    """The other goes on, with the code that it has."""
+    """The other worker goes on, with the code that it has."""
     play.edit()
     play.kill(play.run.worker(0))
     refusals = play.wait_for_refusal()
@@ -102,7 +102,8 @@ def one_killed(play):
 
 
 def all_killed(play):
-    """Nobody is left who has the code of the run: it ends, and goes on with the old file."""
+    """No process is left that has the code of the run. The run ends, and goes on with the old
+    file."""
     play.edit()
     for pid in play.run.workers():
         play.kill(pid)
@@ -112,7 +113,7 @@ def all_killed(play):
 
 
 def coordinator_killed(play):
-    """The next coordinator knows the code of the run, whoever comes to it first."""
+    """The next coordinator knows the code of the run, whichever worker comes to it first."""
     play.edit()
     workers = play.run.workers()
     coordinator = json.loads((play.run.run_dir / "coordinator.json").read_text())["pid"]

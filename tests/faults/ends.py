@@ -1,4 +1,4 @@
-"""end: weights that change after the last comparison before the end of the run, as a faulty memory
+"""end: weights change after the last comparison before the end of the run, as a faulty memory
 module would change them. No run ends with code 0 and wrong bits.
 """
 import json
@@ -11,9 +11,9 @@ from verdict import HANG_S, judge, note_first_step
 
 from bit_flipper import BitFlipper, flip_one_bit  # noqa: I001 stage makes it importable
 
-# The weights stay what they are in any checkpoint, and can be found in memory by it.
+# A frozen model's weights are the same in every checkpoint, so the flipper can find them in memory.
 FROZEN = {"optimizer": {"name": "adamw", "lr": 1e-30}, "train": {"check_every": 10 * STEPS}}
-LAST_CHECKPOINT = STEPS - EVERY  # weights are compared there, and then at the end
+LAST_CHECKPOINT = STEPS - EVERY  # the run compares weights there, and then at the end
 FLIP_STEPS = EVERY // 2          # after it
 DEADLINE_S = 60
 
@@ -38,7 +38,7 @@ def started(stage, workers):
 
 
 def between_the_last_checks(workers, rank):
-    """Who differs at the end is found there, and the run goes back."""
+    """The comparison at the end finds the worker that differs, and the run goes back."""
     def on(stage):
         flipper = frozen(stage)
         run = started(stage, workers)
@@ -53,7 +53,7 @@ def between_the_last_checks(workers, rank):
 
 
 def before_the_last_checkpoint(workers):
-    """The last evaluation is over. The writer finds it, and what it holds becomes no result."""
+    """The last evaluation is over. The writer finds the flip, and its weights become no result."""
     def on(stage):
         flipper = frozen(stage)
         run = started(stage, workers)

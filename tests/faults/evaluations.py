@@ -25,7 +25,8 @@ def evaluated(run, step):
 
 
 def check_best(stage, run):
-    """It is the undisturbed run's. One that died with its writer can be made again."""
+    """The best checkpoint is the undisturbed run's. A run can make one that died with its writer
+    again."""
     right = harness.Run.summary(reference_run(stage))["best_checkpoint"]
     for number in range(2):
         found = run.summary().get("best_checkpoint", {})
@@ -63,7 +64,7 @@ def after_evaluation(role, step, wait_ms, workers=3):
         writer = run.worker(0)  # asking lasts longer than the last steps
         poll(lambda: evaluated(run, step), f"the evaluation after step {step}", run)
         victims = [writer] if role == "writer" else pids_of(run, role)
-        time.sleep(wait_ms / 1_000)  # where in the next stretch it strikes
+        time.sleep(wait_ms / 1_000)  # the strike falls somewhere in the next stretch
         harness.kill_at_once(victims)
         run.was_killed = role in ("everyone", "supervisor")
         if not run.was_killed:
@@ -77,7 +78,7 @@ def before_its_report(step):
     def on(stage):
         if not MUTE.exists():
             raise Skip(f"there is no {MUTE}; build lockstep_mute")
-        stage.be_patient(cluster={"lease_s": 120})  # which must not judge the silent one
+        stage.be_patient(cluster={"lease_s": 120})  # which must not judge the mute writer
         muted = stage.scratch / "muted"
         run = stage.start(workers=3, env={"LD_PRELOAD": str(MUTE),
                                           "LOCKSTEP_TEST_MUTED": str(muted)})
@@ -97,7 +98,7 @@ def before_its_report(step):
 
 
 def writes_checkpoint_of(step, call):
-    """The writer dies in it. The others may have trained on."""
+    """The writer dies in the write. The others may have trained on."""
     def on(stage):
         stage.be_patient()
         run = stage.start(workers=3, env=broken(stage, f"step-{step:010d}", call, "1", "die"))
@@ -107,7 +108,7 @@ def writes_checkpoint_of(step, call):
 
 
 def best_is_damaged(file, way, live):
-    """The run does not need it, and ends as it should. Who asks for it is told."""
+    """The run does not need it, and ends as it should. A user who resumes from it gets an error."""
     def on(stage):
         stage.be_patient()
         if live:
@@ -125,7 +126,7 @@ def best_is_damaged(file, way, live):
         stage.may_rewind = True  # it may be the newest one
         judge(stage, run)
         if run.summary()["best_checkpoint"]["name"] != names[0]:
-            return  # it was the newest one: the run went back to before it, and made it again
+            return  # the run went back to before the newest one, and made it again
         asked = harness.lockstep("ckpt", "verify", run.run_dir)
         is_whole = asked.returncode == 0 and path.exists()
         run = stage.resume("--from-checkpoint", "best")

@@ -4,7 +4,7 @@
     faults.py --list [--only PATTERN]...
     faults.py [--jobs N] [--only PATTERN]... [--keep]
 
-Every case either ends with the bits of an undisturbed run, or with a clear error and nothing lost
+Every case ends either with the bits of an undisturbed run, or with a clear error and nothing lost
 (verdict.py). A case that fails prints the command that replays it alone.
 """
 import argparse
@@ -36,7 +36,7 @@ def table():
 
 
 def chosen(cases, patterns):
-    """A pattern is a name, a part of one, or has * and ?."""
+    """The cases that match a pattern: a name, a part of one, or a form with * and ?."""
     return [case for case in cases if not patterns or any(
         pattern in case.name or fnmatch.fnmatch(case.name, pattern) for pattern in patterns)]
 
@@ -64,7 +64,7 @@ def play(case, world, keep=False):
 
 
 def play_apart(case, world, keep):
-    """In a process of its own, so that a case cannot disturb another."""
+    """Plays a case in a process of its own, so that it cannot disturb another."""
     command = [sys.executable, __file__, "--inside", case.name, "--world", str(world.directory),
                *(["--keep"] if keep else [])]
     try:

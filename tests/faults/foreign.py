@@ -1,6 +1,6 @@
-"""foreign: a run directory, or one thing in it, that belongs to another user or that others may
-write. Whoever can write there would run code as whoever loads it: commands that load refuse it and
-name it, and commands that only show do not.
+"""foreign: a run directory, or one thing in it, belongs to another user, or others may write it. A
+user who can write there could run code as the user who loads it. Commands that load refuse it and
+name it; commands that only show it do not.
 """
 import os
 import subprocess
@@ -10,7 +10,7 @@ from damage import FILES, resolve
 from stage import Defect, Skip, harness
 from verdict import judge
 
-STRANGER = 54321  # a uid of nobody here
+STRANGER = 54321  # a uid of no user here
 DIRECTORIES = ("newest", "checkpoints", "logs", "terms", "cache")
 LOADS = {"eval": ["eval", "RUN"], "predict": ["predict", "RUN", "DATA"],
          "generate": ["generate", "RUN", "--prompt", "x"],
@@ -40,7 +40,7 @@ def open_to_others(name):
     def on(stage):
         run_dir = stage.copy_of("killed")
         path = resolve(run_dir, name)
-        for parent in path.parents:  # where others may enter
+        for parent in path.parents:  # so that others may enter
             parent.chmod(parent.stat().st_mode | 0o055)
             if parent == run_dir:
                 break
@@ -51,7 +51,7 @@ def open_to_others(name):
 
 
 def command(words, loads):
-    """On a run that is another user's whole."""
+    """Runs a command on a run that belongs to another user as a whole."""
     def on(stage):
         need_root()
         run_dir = stage.copy_of("killed")

@@ -1,6 +1,6 @@
-"""hang: workers live and make no progress, all of them or the only one. Once: they are replaced, and
-the run goes on. In the same step again: the run ends, names the step and the samples in hand, and
-shows where each process stands.
+"""hang: workers live and make no progress, all of them or the only one. After the first hang the
+run replaces them and goes on. After a second hang in the same step it ends, names the step and the
+samples in hand, and shows where each process stands.
 """
 import os
 import signal
@@ -16,9 +16,9 @@ SOON = ("cluster.hang_s=2",)
 
 
 def ends_twice_hung(code, workers, wrong, names):
-    """`names`: what the end must say, beside the step."""
+    """`names`: what the end must say, besides the step."""
     def on(stage):
-        place = {"body": HANG_AT, "after_step": HANG_AT + 1,  # where run.step counts the one in work
+        place = {"body": HANG_AT, "after_step": HANG_AT + 1,  # run.step counts the one in work
                  "sample": a_sample_of(stage, HANG_AT)}[wrong]
         run = start_script(stage, wrong, place, workers=workers, overrides=SOON)
         ended = wait_for_end(run)
@@ -37,7 +37,7 @@ def ends_twice_hung(code, workers, wrong, names):
 
 
 def data_process_of(run):
-    """Of a worker; its name is set when it begins."""
+    """A data process of a worker. Its name is set when it begins."""
     for pid in processes_of(run.run_dir):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as name:
             if name.read().strip() == "lockstep-data":

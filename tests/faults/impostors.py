@@ -1,4 +1,4 @@
-"""impostor: somebody else is at an address that the run or its commands dial.
+"""impostor: a stranger is at an address that the run or its commands dial.
 
 control    the port of a coordinator that was killed, while the next one starts
 dead       the ports of a run whose processes are all dead, dialled by commands
@@ -80,9 +80,9 @@ def address_of(run, which):
 
 
 def take_over_from(stage, run, address, act):
-    """Kills the coordinator, and has its port before the next one starts."""
+    """Kills the coordinator, and takes its port before the next one starts."""
     killed = run.coordinator()["pid"]
-    os.kill(run.process.pid, signal.SIGSTOP)  # it starts the next one
+    os.kill(run.process.pid, signal.SIGSTOP)  # stops the supervisor, which starts the next one
     os.kill(killed, signal.SIGKILL)
     impostor = Impostor(address, act)
     stage.cleanups.append(impostor.leave)
@@ -108,7 +108,7 @@ def at_control(act):
 
 
 def replayed(stage):
-    """What the first coordinator said to a caller, word for word."""
+    """The impostor sends the first coordinator's words to a caller, byte for byte."""
     run = stage.start(workers=2, slot_ms=10)
     MOMENTS["middle"](stage, run, "")
     address, said = address_of(run, "control"), []
@@ -147,7 +147,7 @@ def relay_to(where, said=None):
 
 
 def relays(stage):
-    """To the next coordinator."""
+    """The impostor relays to the next coordinator."""
     run = stage.start(workers=2, slot_ms=10)
     MOMENTS["middle"](stage, run, "")
     old = address_of(run, "control")
@@ -173,7 +173,7 @@ class Dead:
 
 
 def at_a_dead_run(words, act):
-    """The command ends, without success and without a crash; the run can go on."""
+    """The command ends, without success and without a crash. The run can go on."""
     def on(stage):
         run_dir = stage.copy_of("killed")
         run, addresses = Dead(run_dir), {}

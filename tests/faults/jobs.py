@@ -20,7 +20,7 @@ from range_server import RangeServer  # noqa: E402
 GPT2 = {"name": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 16, "block": 16}
 
 SCRIPT_STEPS, SCRIPT_EVERY = 120, 10
-# Its words: what stands still, and in which step, or at which sample.
+# Its arguments: what stands still, and in which step or at which sample.
 SCRIPT = f"""
 # /// lockstep
 # job: faults
@@ -61,7 +61,7 @@ for x, indices in run.batches(Data(), workers=1):
 
 @contextlib.contextmanager
 def made_once(world, name):
-    """True for the one process that has to make it."""
+    """Yields True in the one process that has to make it."""
     with open(world.directory / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = world.directory / f"{name}.done"
@@ -78,7 +78,8 @@ def script_environment(stage, slot_ms=0):
 
 
 def use_script(stage, *wrong):
-    """The runs of this case train a loop in Python that does something wrong. Judged as all are."""
+    """The runs of this case train a loop in Python that does `wrong`. They are judged as all
+    are."""
     world = stage.world
     script = world.directory / "train.py"
     with made_once(world, "script") as must_make:
@@ -93,7 +94,7 @@ def use_script(stage, *wrong):
 
 
 def a_sample_of(stage, step):
-    """One of the last slot that one worker computes in this step."""
+    """A sample of the last slot that a worker computes in this step."""
     use_script(stage)
     rows = (stage.world.directory / "script" / "script_log.jsonl").read_text().splitlines()
     return json.loads(rows[step])["sample"]
@@ -110,14 +111,14 @@ def resume_script(stage):
 
 
 def check_script_log(run, steps=SCRIPT_STEPS):
-    """Each step once, in order, with what it has logged."""
+    """The log has each step once, in order, with its values."""
     rows = [json.loads(line) for line in (run.run_dir / "script_log.jsonl").read_text().splitlines()]
     if [(row["step"], row.get("after")) for row in rows] != [(n, n) for n in range(1, steps + 1)]:
         raise Defect(f"script_log.jsonl has the steps {[row['step'] for row in rows]}")
 
 
 def write_table(directory):
-    """A CSV, which is read where it lies."""
+    """A CSV, which Lockstep reads where it lies."""
     rows = random.Random(1)
     with open(directory / "train.csv", "w") as table:
         table.write("a,b,c,label\n")
@@ -128,7 +129,7 @@ def write_table(directory):
 
 
 def write_tokens(directory, seed=1):
-    """One stream."""
+    """One stream of tokens."""
     rows = random.Random(seed)
     (directory / "train.bin").write_bytes(
         struct.pack("<40000H", *(rows.randrange(200) for _ in range(40000))))
@@ -144,7 +145,7 @@ def write_mixture(directory):
 
 
 def write_images(directory):
-    """JPEG and PNG files in directories of classes, decoded and varied."""
+    """JPEG and PNG files in directories of classes, for decoding and augmentation."""
     if not shutil.which("cjpeg"):
         raise Skip("cjpeg is not installed (Debian: libjpeg-turbo-progs)")
     image_files.write_images(directory, image_files.EACH, seed=1)
@@ -173,7 +174,7 @@ def use_other_job(stage, kind):
 
 
 def far_job(stage):
-    """A server that has the suite's own data, and a job that trains on them through a cache."""
+    """A server with the suite's own data, and a job that trains on them through a cache."""
     server = RangeServer(stage.world.directory / "far")
     server.__enter__()
     stage.cleanups.append(lambda: server.__exit__(None, None, None))

@@ -11,7 +11,8 @@ ROLES = ("worker", "workers", "coordinator", "agent", "supervisor", "everyone")
 
 
 def pids_of(run, role):
-    """Found by their command lines: a process that has just begun serves nothing yet."""
+    """Finds processes by their command lines, because one that has just begun serves nothing
+    yet."""
     def are(name):
         return sorted(processes_of(run.run_dir, lambda words: name(words)))
     found = {
@@ -35,7 +36,7 @@ MOMENTS = {
     "first-step": lambda stage, run, role: note_first_step(stage, run),
     "checkpoint": lambda stage, run, role: (
         note_first_step(stage, run),
-        # Where the machine is busy, all that is seen of one may be its end.
+        # On a busy machine the poll may see only the end of a checkpoint.
         poll(lambda: list((run.run_dir / "checkpoints").iterdir()), "a checkpoint began", run,
              pause_s=0)),
     "recovery": lambda stage, run, role: (
@@ -92,7 +93,7 @@ def pair(first, second, workers):
 
 
 def again_and_again(role, times):
-    """Each time as soon as another one is there."""
+    """Kills each time as soon as another process is there."""
     def on(stage):
         run = stage.start(workers=2)
         MOMENTS["middle"](stage, run, role)
@@ -112,7 +113,7 @@ def cases():
             for moment in MOMENTS:
                 if role in ("everyone", "supervisor") and how in ("blink", "freeze") and \
                         moment not in ("join", "checkpoint", "middle"):
-                    continue  # who stands still as a whole notices nothing
+                    continue  # a run that stands still as a whole notices nothing
                 if role == "workers" and how in ("blink", "freeze") and moment in ("birth", "end"):
                     continue
                 yield Case(f"kill/{role}/{how}/{moment}/2-workers", play(role, how, moment, 2))

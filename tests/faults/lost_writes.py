@@ -1,4 +1,4 @@
-"""What a power cut undoes: content that was written and not synced, and names that were given in a
+"""Undoes what a power cut loses: content that was written and not synced, and names given in a
 directory that was not synced afterwards. bad_disk.cc keeps what was there before.
 """
 import contextlib
@@ -7,7 +7,8 @@ import pathlib
 
 
 def undo_names(state):
-    """Renames since the last sync of their directory, the newest first. Returns their number."""
+    """Undoes renames since the last sync of their directory, the newest first. Returns their
+    number."""
     open_renames = []
     names = state / "names"
     lines = names.read_text().splitlines() if names.exists() else []
@@ -20,7 +21,7 @@ def undo_names(state):
             open_renames.append(words)
     for source, target, kept in reversed(open_renames):
         if not os.path.lexists(target) or os.path.lexists(source):
-            continue  # gone since
+            continue  # it is gone since
         os.rename(target, source)
         if kept:
             with contextlib.suppress(OSError):
@@ -29,7 +30,7 @@ def undo_names(state):
 
 
 def undo_content(state, run_dir):
-    """Files get the bytes of their last sync back. Returns their names."""
+    """Gives files the bytes of their last sync back. Returns their names."""
     shadows = {int(path.name.split("-")[1]): path for path in state.glob("inode-*")}
     undone = []
     for path in pathlib.Path(run_dir).rglob("*"):

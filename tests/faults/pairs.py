@@ -24,11 +24,11 @@ TWO_HOURS_S = 7200
 
 @contextlib.contextmanager
 def frozen(run, *roles, leases=2.5):
-    """They stand still meanwhile, for so many leases."""
+    """The roles' processes stand still meanwhile, for so many leases."""
     go_on = [stand_still(run, role) for role in roles]
     try:
         yield
-        time.sleep(leases * LEASE_S)  # the fault itself: so long it stands still
+        time.sleep(leases * LEASE_S)  # the fault itself: they stand still for so long
     finally:
         for one in reversed(go_on):
             one()
@@ -39,7 +39,7 @@ def kill(run, *roles):
 
 
 def frozen_and_killed(stopped, victims):
-    """The one that would answer the death stands still."""
+    """The process that would answer the death stands still."""
     def on(stage):
         run = stage.start(workers=3)
         MOMENTS["middle"](stage, run, "")
@@ -51,7 +51,7 @@ def frozen_and_killed(stopped, victims):
 
 
 def full_disk(moment, *victims, stopped=()):
-    """The death has to be written down, where nothing can be written."""
+    """The run has to write the death down, and the disk has no room."""
     def on(stage):
         place = disk(stage, "size=80m")
         run = stage.start(job=stage.write_job(**CRASHES))
@@ -71,15 +71,15 @@ def full_disk_of_script(*victims):
         poll(lambda: run.steps() >= SCRIPT_STEPS // 3, "a third of it", run)
         empty = fill(place)
         kill(run, *victims)
-        stage.may_abort = True  # a script that is refused shows where it stood
+        stage.may_abort = True  # a refused script shows where it stood
         judge(stage, run, names=CAUSES, mend=empty, again=lambda: resume_script(stage))
         check_script_log(run)
     return on
 
 
 def agent_replaced_at_the_end(stage):
-    """The agent dies while the coordinator ends. The next agent finds none, and nobody waits for its
-    scripts as for those that have trained."""
+    """The agent dies while the coordinator ends. The next agent finds no coordinator, and no
+    process waits for its scripts as for scripts that have trained."""
     run = start_script(stage, slot_ms=20)
     note_first_step(stage, run)
     coordinators = pids_of(run, "coordinator")
@@ -107,7 +107,8 @@ def stop_on_full_disk(stage):
 
 
 def writer_frozen_in_checkpoint(victim):
-    """It goes on when others have started the next generation, or the next coordinator."""
+    """The writer goes on when the others have started the next generation, or the next
+    coordinator."""
     def on(stage):
         run = stage.start(workers=3)
         note_first_step(stage, run)
@@ -125,7 +126,7 @@ def writer_frozen_in_checkpoint(victim):
 
 
 def writer_dies_and(victim, call):
-    """In a checkpoint, of which nobody else knows yet."""
+    """The writer dies in a checkpoint that no other process knows of yet."""
     def on(stage):
         run = stage.start(workers=3, env=broken(stage, "step-0000000080", call, "1", "die"))
         note_first_step(stage, run)
@@ -147,7 +148,7 @@ def drain_in_evaluation(victim):
         pids = {member["rank"]: member["pid"] for member in members}
         leaver = next(member for member in members if member["rank"] == 2)
         poll(lambda: evaluated(run, MIDDLE), f"the evaluation after step {MIDDLE}", run)
-        time.sleep(0.06)  # the next one begins about 100 ms after it
+        time.sleep(0.06)  # the next evaluation begins about 100 ms after it
         order = subprocess.Popen([BIN / "lockstep", "drain", run.run_dir, "--member",
                                   str(leaver["id"])], stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT, text=True)
@@ -159,7 +160,7 @@ def drain_in_evaluation(victim):
 
 
 def clock_set(victims, moment, stopped=()):
-    """Two hours back, as a machine with a wrong time zone is corrected."""
+    """The clock goes back by two hours, as when a machine's wrong time zone is corrected."""
     def on(stage):
         clock = Clock(stage)
         run = stage.start(env=clock.env)
@@ -185,7 +186,7 @@ def rights(what, mode, victim):
         path = run.run_dir / what
         before = path.stat().st_mode & 0o7777
         if mode & 0o002:
-            for parent in (path.parent, run.run_dir, stage.scratch):  # where others may enter
+            for parent in (path.parent, run.run_dir, stage.scratch):  # so that others may enter
                 parent.chmod(parent.stat().st_mode | 0o055)
         path.chmod(mode)
         kill(run, victim)
@@ -194,12 +195,12 @@ def rights(what, mode, victim):
 
 
 def damaged_and_killed(name, way, victims):
-    """The newest checkpoint is damaged, and then it is needed."""
+    """The newest checkpoint is damaged, and then the run needs it."""
     def on(stage):
         run = stage.start(workers=2)
         MOMENTS["middle"](stage, run, "")
         path = resolve(run.run_dir, name)
-        stage.may_rewind = True  # to the one before it
+        stage.may_rewind = True  # to the checkpoint before it
         WAYS[way](path)
         kill(run, victims)
         run.was_killed = victims == "everyone"
@@ -208,8 +209,8 @@ def damaged_and_killed(name, way, victims):
 
 
 def one_host_after_another(stage):
-    """The host with the coordinator is lost, and then the one that took over. Nobody watches the
-    third but itself."""
+    """The host with the coordinator is lost, and then the host that took over. No supervisor but
+    its own watches the third host."""
     run = stage.start(workers=1, slot_ms=40, job=stage.write_job(checkpoint={"every_steps": 20}))
     note_first_step(stage, run)
     first = processes_of(run.run_dir)

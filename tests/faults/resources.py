@@ -1,4 +1,4 @@
-"""resource: what the machine gives is limited: descriptors, size of files, memory, processes, room on
+"""resource: the machine gives too little: descriptors, size of files, memory, processes, room on
 the disk.
 """
 import os
@@ -12,13 +12,13 @@ from stage import Defect, Skip, contextlib, poll
 from verdict import expect_next_step, judge
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-CRASHES = {"cluster": {"max_crashes": 10, "min_wait_s": 20}}  # as without a word of the job's own
+CRASHES = {"cluster": {"max_crashes": 10, "min_wait_s": 20}}  # as for a job that sets none
 CAUSES = ("ulimit", "limit", "memory", "large", "room", "space", "free", "pids", "Cannot allocate",
           "descriptors", "threads", "open files", "Read-only", "failed to map")
 
 
 def limited(*options):
-    """By prlimit, for the first start and gone at the second."""
+    """prlimit limits the first start. The second start has no limit."""
     def on(stage):
         if shutil.which("prlimit") is None:
             raise Skip("there is no prlimit")
@@ -38,7 +38,7 @@ def limited_resume(*options):
 
 
 def few_processes(limit, when):
-    """A cgroup of its own, whose limit comes at a moment and then goes."""
+    """The run gets a cgroup of its own. Its limit comes at a moment, and then goes."""
     def on(stage):
         pids = next((path for path in (CGROUPS / "pids", CGROUPS)
                      if (path / "cgroup.procs").exists()), None)
@@ -93,7 +93,7 @@ def remount(place, options):
 
 
 def little_room(options, more):
-    """From the start; later there is more."""
+    """The disk is small from the start; later there is more room."""
     def on(stage):
         place = disk(stage, options)
         run = stage.start(job=stage.write_job(**CRASHES))
@@ -102,8 +102,8 @@ def little_room(options, more):
 
 
 def fill(place, leave=0):
-    """Until so many bytes are left. Returns what makes room again. By writes: where another process
-    writes meanwhile, posix_fallocate() gives all back."""
+    """Fills the disk until so many bytes are left. Returns a function that makes room again. It
+    writes, because posix_fallocate() gives everything back if another process writes meanwhile."""
     filler = place / "filler"
     with open(filler, "wb", buffering=0) as file:
         for block in (1 << 16, 1 << 12):
@@ -115,7 +115,7 @@ def fill(place, leave=0):
 
 
 def filled(moment, leave):
-    """Filled while it trains, but for so many bytes, until it has ended."""
+    """Fills the disk while the run trains, but for so many bytes, until the run has ended."""
     def on(stage):
         place = disk(stage, "size=80m")
         run = stage.start(job=stage.write_job(**CRASHES))
@@ -129,7 +129,7 @@ def read_only(moment):
         place = disk(stage, "size=80m")
         run = stage.start(job=stage.write_job(**CRASHES))
         MOMENTS[moment](stage, run, "")
-        # Files that are open for writing keep a mount from that, unless by force of a bind mount.
+        # A remount fails while files are open for writing, unless a bind mount forces it.
         done = subprocess.run(["mount", "-o", "remount,ro", place], capture_output=True)
         if done.returncode != 0:
             raise Skip("a mount in use cannot be made read-only")

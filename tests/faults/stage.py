@@ -1,4 +1,5 @@
-"""The stage of one case: a directory of its own, runs of a small job, and what is seen of them.
+"""The stage of one case: a directory of its own, runs of a small job, and what the case sees of
+them.
 
 All cases share a world (`--world`): the data, the job, the undisturbed run whose bits every case
 must reach, and run directories that were killed or stopped, of which cases damage copies.
@@ -22,7 +23,7 @@ from harness import BIN, NOT_YET, Run, kill_at_once, processes_of, synthetic_dat
 STEPS, EVERY, KEEP = 240, 40, 2
 LEASE_S = 1
 SLOT_MS = 5  # two workers take 10 ms a step, asleep
-HANG_S = 200  # nothing here takes a tenth of it on an idle machine
+HANG_S = 200  # on an idle machine no case takes a tenth of it
 SECTIONS = {"job": "faults", "seed": 11, "model": {"name": "mlp", "dropout": 0.25},
             "train": {"global_batch": 64, "slots": 4, "max_steps": STEPS},
             "checkpoint": {"every_steps": EVERY, "keep": KEEP},
@@ -31,14 +32,14 @@ SECTIONS = {"job": "faults", "seed": 11, "model": {"name": "mlp", "dropout": 0.2
                         "max_preemptions": 1000, "rebalance": False, "start_timeout_s": 120}}
 
 
-# Ends after step 168 for want of a better evaluation than that after step 144.
+# Ends after step 168, because no evaluation is better than the one after step 144.
 PATIENT = {"eval": {"every_steps": 10}, "checkpoint": {"best": "accuracy", "every_steps": 16},
            "train": {"patience": 3, "eval_batch": 4}, "optimizer": {"lr": 0.00001},
            "schedule": {"name": "cosine"}}
 
 
 class Skip(Exception):
-    """What a case needs is not here."""
+    """The machine lacks something that a case needs."""
 
 
 class Defect(Exception):
@@ -46,12 +47,12 @@ class Defect(Exception):
 
 
 class Started(Run):
-    """A run whose stdout and stderr are apart."""
+    """A run whose stdout and stderr go to two files."""
 
     def spawn(self, argv, run_dir, env, prefix=()):
         self.run_dir, self.prefix = pathlib.Path(run_dir), []
         self.args, self.env = argv, env
-        beside = pathlib.Path((env or {}).get("TMPDIR", self.run_dir))  # no disk of the run
+        beside = pathlib.Path((env or {}).get("TMPDIR", self.run_dir))  # not the disk of the run
         stem = f"{self.run_dir.name}.{time.monotonic_ns()}"  # each try keeps its own
         self.output, self.errors = beside.parent / f"{stem}.out", beside.parent / f"{stem}.err"
         with open(self.output, "wb") as out, open(self.errors, "wb") as err:
@@ -66,7 +67,7 @@ class Started(Run):
         return self.errors.read_text(errors="replace")
 
     def steps(self):
-        """Lines of the history so far; none if it is not there."""
+        """The number of lines in the history so far; 0 if there is no history."""
         with contextlib.suppress(OSError):
             with open(self.run_dir / "history.jsonl", "rb") as f:
                 return f.read().count(b"\n")
@@ -77,7 +78,7 @@ class Started(Run):
 
 
 def checkpoints(run_dir):
-    """Names of the complete ones, the oldest first."""
+    """Names of the complete checkpoints, the oldest first."""
     return sorted(path.name for path in (pathlib.Path(run_dir) / "checkpoints").glob("step-*"))
 
 
@@ -86,7 +87,8 @@ def step_of(name):
 
 
 def poll(condition, what, run=None, timeout_s=HANG_S, pause_s=0.002):
-    """Its value once it is true. A run that ends first is a mistake of the case's timing."""
+    """Returns the condition's value once it is true. The case's timing is wrong if the run ends
+    first."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         with contextlib.suppress(*NOT_YET):
@@ -102,7 +104,7 @@ def poll(condition, what, run=None, timeout_s=HANG_S, pause_s=0.002):
 
 
 def log_events(run_dir, *kinds):
-    """Lines of the coordinator's log with these events. A cut or damaged line is none."""
+    """Lines of the coordinator's log with these events. Leaves out cut and damaged lines."""
     found = []
     for path in sorted((pathlib.Path(run_dir) / "logs").glob("coordinator*.log.jsonl")):
         with contextlib.suppress(OSError):
@@ -115,7 +117,7 @@ def log_events(run_dir, *kinds):
 
 
 class World:
-    """What all cases share. Made once; read only afterwards."""
+    """The files that all cases share. Made once; read only afterwards."""
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
@@ -125,7 +127,7 @@ class World:
     def make(self):
         synthetic_dataset(self.data, train=1500)
         write_job(self.job, self.data)
-        far = self.directory / "far"  # as a server has it
+        far = self.directory / "far"  # the files as a server has them
         shutil.copytree(self.data, far)
         (far / "manifest.txt").write_text("".join(f"{path.name}\n"
                                                   for path in sorted(self.data.iterdir())))
@@ -164,7 +166,7 @@ class World:
         poll(lambda: not processes_of(run.run_dir), "its processes were gone")
 
     def _copy_live(self, source, target):
-        """As a backup of a live run is: files of slightly different moments."""
+        """Copies as a backup of a live run does: files of slightly different moments."""
         subprocess.run(["cp", "-a", source, target], check=False, stderr=subprocess.DEVNULL)
 
     def whole(self, name="whole"):
@@ -191,8 +193,8 @@ class Stage:
         self.reference = "whole"  # the undisturbed run
         self.runs, self.cleanups = [], []
         self.seen = {}  # figures of the case: seconds to the next step, exit codes
-        self.may_abort = False  # a worker that gets no memory; the run tells of it
-        self.may_lose_losses = False  # a command that it was told to type makes a new journal
+        self.may_abort = False  # a worker may abort for want of memory; the run tells of it
+        self.may_lose_losses = False  # a command that the run advises makes a new journal
         self.may_rewind = False  # the case itself took checkpoints away
 
     def environment(self, env=None, slot_ms=SLOT_MS):
@@ -233,7 +235,7 @@ class Stage:
         return self.run_dir
 
     def intact(self, name):
-        """The same file before the damage."""
+        """The same file as it was before the damage."""
         return self.scratch / "intact" / name
 
     def kill_all(self):

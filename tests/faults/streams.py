@@ -1,5 +1,5 @@
-"""signal: signals that come twice, together, or that nobody expects. stream: descriptors 0 to 2 that
-are closed, full, or read by nobody.
+"""signal: signals that come twice, together, or unexpectedly. stream: descriptors 0 to 2 that are
+closed, full, or without a reader.
 """
 import os
 import signal
@@ -24,7 +24,7 @@ def stopped_by(signals, moment, role="supervisor"):
         run = stage.start(workers=2)
         MOMENTS[moment](stage, run, role)
         pids = pids_of(run, role)
-        send(pids, signal.SIGSTOP)  # it gets them together
+        send(pids, signal.SIGSTOP)  # so the process gets them together
         for each in signals:
             send(pids, each)
         send(pids, signal.SIGCONT)
@@ -33,7 +33,7 @@ def stopped_by(signals, moment, role="supervisor"):
 
 
 def later_again(stage):
-    """The second one, over a second later, ends it at once."""
+    """The second signal, over a second later, ends the run at once."""
     run = stage.start(workers=2)
     MOMENTS["middle"](stage, run, "")
     workers = pids_of(run, "workers")
@@ -61,11 +61,11 @@ def strange(number, role):
 
 
 def redirected(how):
-    """The run gets its descriptors from a shell."""
+    """A shell gives the run its descriptors."""
     def on(stage):
         run = stage.start(prefix=("sh", "-c", f'exec "$@" {how}', "sh"))
         run.process.wait(200)
-        # Where nobody can read what it says, only its code tells.
+        # If stderr cannot be read, only the exit code tells.
         if "2>" in how and run.process.returncode != 0:
             raise Defect(f"code {run.process.returncode}")
         judge(stage, run)

@@ -1,8 +1,9 @@
-"""The verdict on every case. Either the run ends with the bits of the undisturbed run and with every
-sample used once; or a clear error, nothing lost, and what it advises leads to the same bits.
+"""The verdict on every case. Either the run ends with the bits of the undisturbed run and with
+every sample used once; or it ends with a clear error and nothing lost, and its advice leads to the
+same bits.
 
-In both: no crash, no exit code that JOB.md does not have, no process that stays, no return to step 0
-or behind the newest checkpoint without a word, and the next step within a bound that is counted in
+In both: no crash, no exit code that JOB.md does not have, no process that stays, no return to step
+0 or to before the newest checkpoint without a word, and the next step within a bound that counts
 the run's own leases and starts.
 """
 import contextlib
@@ -23,8 +24,8 @@ LEASES, STARTS = 8, 20  # of the bound
 
 
 def bound_s(stage, run):
-    """Until the next step: so many leases, and so many times what this run took to its first step,
-    which grows with the load of the machine."""
+    """The bound for the next step: so many leases, and so many times this run's own time to its
+    first step, which grows with the load of the machine."""
     return LEASES * LEASE_S + STARTS * max(0.5, stage.seen.get("first step", 0.5))
 
 
@@ -34,7 +35,7 @@ def note_first_step(stage, run):
 
 
 def expect_next_step(stage, run):
-    """After the fault has stopped: waits for one more step than now, or for the end."""
+    """Called when the fault has stopped. Waits for one more step than now, or for the end."""
     begin, before, bound = time.monotonic(), run.steps(), bound_s(stage, run)
     while run.steps() <= before and not run.ended():
         if time.monotonic() - begin > bound:
@@ -75,7 +76,7 @@ def check_same_bits(stage, run):
     ours = {row["step"]: row for row in run.history()}
     if len(ours) != len(rows) or len(run.history()) != len(rows):
         raise Defect(f"the history has {len(ours)} steps, not {len(rows)}")
-    unknown = 0  # a journal that was rebuilt may lack what one rank had reported and another had not
+    unknown = 0  # a journal that was rebuilt may lack what only one rank had reported
     for row in rows:
         mine = ours[row["step"]]
         if stage.may_lose_losses and mine["loss"] is None:
@@ -98,7 +99,7 @@ def check_same_bits(stage, run):
 
 
 def check_same_evaluations(stage, run):
-    """Those of the undisturbed run; a journal that was rebuilt has lost those before."""
+    """The run has the undisturbed run's evaluations. A rebuilt journal has lost those before."""
     def evaluations(directory):
         with open(directory / "evals.jsonl") as file:
             return [json.loads(line) for line in file]
@@ -110,7 +111,7 @@ def check_same_evaluations(stage, run):
 
 
 def check_no_rewind(stage, run):
-    """A generation starts at or after the newest checkpoint that the log has told of before."""
+    """Each generation starts at or after the newest checkpoint that the log has told of before."""
     newest = 0
     for event in log_events(run.run_dir, "checkpoint_written", "generation_started"):
         if event["event"] == "checkpoint_written":
@@ -125,11 +126,12 @@ def check_no_rewind(stage, run):
         newest = min(newest, begins)
 
 
-LAST_WORDS = "its last words:"  # below them is what a dead process said itself
+LAST_WORDS = "its last words:"  # the lines below it are a dead process's own words
 
 
 def complaints_in(text):
-    """What programs of ours say is wrong, with the last words of others that they pass on."""
+    """Lines in which Lockstep's programs say what is wrong, and the last words of others that they
+    pass on."""
     told, is_quoting = [], False
     for line in text.splitlines():
         is_ours = COMPLAINT.match(line) is not None
@@ -140,7 +142,7 @@ def complaints_in(text):
 
 
 def check_clear(run, code, names):
-    """A sentence on stderr; it, or what the run has told before, names the subject."""
+    """stderr has a complaint. The complaint, or what the run has told before, names the subject."""
     complaint = complaints_in(run.text())
     if not complaint or not COMPLAINT.search(run.complaint()):
         raise Defect(f"code {code} without its cause:\n" + run.text()[-2000:])
@@ -151,7 +153,7 @@ def check_clear(run, code, names):
 
 
 def advised(text, run_dir):
-    """The arguments of the first command to go on with that a message gives."""
+    """The arguments of the first command that a message advises for going on."""
     commands = re.findall(r"lockstep run (--resume [^\n]*|[^\n]*--resume[^\n]*)", text)
     for command in sorted(commands, key=lambda each: "--from-checkpoint" not in each):
         words = []
@@ -174,7 +176,7 @@ def advised(text, run_dir):
 
 
 def check_nothing_lost(stage, run):
-    """The checkpoints that are there are whole."""
+    """The existing checkpoints are whole."""
     if checkpoints(run.run_dir) and not stage.may_rewind:
         verified = harness.lockstep("ckpt", "verify", run.run_dir)
         if verified.returncode != 0:
@@ -182,12 +184,12 @@ def check_nothing_lost(stage, run):
 
 
 def judge(stage, run, names=(), mend=None, expect=None, again=None):
-    """Waits for the end of a run and judges it, and what its advice leads to.
+    """Waits for the end of a run, and judges it and the outcome of its advice.
 
-    names: one of these is named by an error
-    mend: undoes the fault, before a second try where the first message gives no command
-    expect: the exit codes that are right for the first run
-    again: how it is started again (default: as the message advises, or --resume)
+    names: an error must name one of these
+    mend: undoes the fault, before a second try if the first message gives no command
+    expect: the right exit codes of the first run
+    again: starts the run again (default: as the message advises, or --resume)
     """
     tries = []
     for number in range(4):
@@ -220,8 +222,8 @@ def judge(stage, run, names=(), mend=None, expect=None, again=None):
 
 
 def next_try(stage, run, words):
-    """As a user goes on who reads what was said. Killed before its first files, it is started as
-    the first time."""
+    """Goes on as a user who reads the message. A run that was killed before its first files starts
+    as the first time."""
     if words is None and not (run.run_dir / "job.pb").exists() and \
             not (run.run_dir / "journal.db").exists():
         return stage.start(slot_ms=0)

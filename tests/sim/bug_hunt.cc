@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kMostSeeds = 600;
 
-// Where a bug shows.
+// The faults under which a bug shows.
 std::vector<FaultSpec> aim(Bug bug) {
   switch (bug) {
     case Bug::kAckBeforeCommit:
@@ -54,7 +54,7 @@ std::vector<FaultSpec> aim(Bug bug) {
   }
 }
 
-// Where one scenario shows it, whatever the seed; null: random faults do.
+// The scenario that shows a bug with every seed. Null: random faults show it.
 const Scenario* scene(Bug bug) {
   switch (bug) {
     case Bug::kSlotForgotten:
@@ -116,8 +116,8 @@ Outcome try_seed(Bug bug, uint64_t seed) {
   return scenario == nullptr ? simulate(plan_with(seed, aim(bug))) : play(*scenario, seed);
 }
 
-// In a process of its own: an assertion of the code itself finds a bug too. Gives what was found,
-// empty if nothing.
+// Runs in a process of its own, because an assertion of the code itself finds a bug too. Returns
+// what it found, empty if nothing.
 std::string symptom(Bug planted, Bug aimed_at, uint64_t seed) {
   std::array<int, 2> pipe{};
   if (::pipe(pipe.data()) != 0) return {};
@@ -143,7 +143,7 @@ std::string symptom(Bug planted, Bug aimed_at, uint64_t seed) {
   return status == 0 ? std::string() : text.substr(0, text.find('\n'));
 }
 
-// The seed that finds it; 0: none does. A seed that fails without the bug too proves nothing.
+// The seed that finds the bug; 0: none does. A seed that fails without the bug too proves nothing.
 uint64_t hunt(Bug bug) {
   for (uint64_t seed = 1; seed <= kMostSeeds; ++seed) {
     const std::string found = symptom(bug, bug, seed);

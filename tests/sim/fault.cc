@@ -52,7 +52,7 @@ std::string fault_name(const FaultSpec& spec) {
   return name + ":" + moment_name(spec.moment) + ":" + kStrikes[static_cast<size_t>(spec.strike)];
 }
 
-// By trying all: there are few.
+// Tries all names: there are few.
 std::optional<FaultSpec> parse_fault(const std::string& name) {
   for (uint8_t kind = 0; kind < static_cast<uint8_t>(FaultKind::kCount); ++kind) {
     const FaultSpec spec(static_cast<FaultKind>(kind));

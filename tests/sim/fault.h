@@ -65,7 +65,7 @@ enum class FaultKind : uint8_t {
 
 enum class Strike : uint8_t { kKill, kKillOther, kKillCoordinator, kStop, kStall, kCount };
 
-// A kind, and for kMoment where and how it strikes. kCount: anywhere, anyhow.
+// A kind of fault; for kMoment also where and how it strikes. kCount: anywhere, anyhow.
 struct FaultSpec {
   FaultKind kind = FaultKind::kCount;
   Moment moment = Moment::kCount;

@@ -1,6 +1,6 @@
 // sim --seeds A-B | --seed N | --list FILE [--trace] [--faults a,b | --scenario NAME|all]
 //     [--drawing 1|2|3] [--keep-going] [--contain-all]
-// sim-planted-bugs likewise, and [--bug NAME] or --planted-bugs
+// sim-planted-bugs takes the same arguments, and [--bug NAME] or --planted-bugs
 //
 // Simulates whole runs of a cluster. Exit code 0: all was well; 1: a check failed, and the command
 // that replays it is printed.
@@ -50,7 +50,7 @@ void report(const Plan& plan, const Outcome& outcome, const std::string& extra) 
               extra.c_str());
 }
 
-// What is being simulated, for the last words of an assertion.
+// The command of the running simulation, for the last words of an assertion.
 std::string& replay_command() {
   static std::string command;
   return command;
@@ -82,7 +82,7 @@ void print_trace(const Plan& plan, const Outcome& outcome) {
               static_cast<long long>(outcome.virtual_ms));
 }
 
-// Every seed is another history of the same scenario.
+// Each seed is another history of the same scenario.
 int play_scenarios(const Arguments& arguments) {
   uint64_t played = 0;
   uint64_t failed = 0;
@@ -112,7 +112,7 @@ int play_scenarios(const Arguments& arguments) {
   return failed == 0 ? 0 : 1;
 }
 
-// Histories that many seeds must contain, or their checks check nothing.
+// Histories that the seeds must contain, or the checks of these histories check nothing.
 struct Contained {
   uint64_t deaths_in_evaluations = 0;
   uint64_t joins_across_evaluations = 0;
@@ -144,7 +144,7 @@ class Play {
     for (const std::string& name : arguments.fault_names) extra_ += " --faults " + name;
   }
 
-  // False: this one failed, and the rest is not to be played.
+  // False: the seed failed, and the rest is not to be played.
   bool play(const ListedSeed& listed) {
     const Plan plan = arguments_.has_faults
                           ? plan_with(listed.seed, arguments_.faults, listed.drawing)

@@ -36,7 +36,7 @@ class Script {
   // this time only the first rank applies the step.
   void one_ahead(uint64_t nth, int64_t hold_ms, const Strike& then);
 
-  // The first worker that has applied this many steps.
+  // Damages the first worker that has applied this many steps.
   void damage_at(Step step, Damage what);
 
   void kill(const std::string& process);
@@ -64,7 +64,7 @@ const Scenario* scenario_named(const std::string& name);  // null if there is no
 
 Outcome play(const Scenario& scenario, uint64_t seed, bool prints = false);
 
-// Each in a file of its own below scenarios/.
+// Each is in a file of its own below scenarios/.
 std::vector<Scenario> scenarios_of_deaths();
 std::vector<Scenario> scenarios_of_coordinators();
 std::vector<Scenario> scenarios_of_networks();

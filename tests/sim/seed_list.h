@@ -20,7 +20,7 @@ struct ListedSeed {
   Drawing drawing = kUsualDrawing;
 };
 
-// kUsage with file and line if a line is none of these, or if the file names no seed.
+// kUsage with file and line if a line has another form, or if the file names no seed.
 Result<std::vector<ListedSeed>> read_seed_list(const std::string& path);
 
 }  // namespace lockstep::sim

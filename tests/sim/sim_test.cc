@@ -33,7 +33,7 @@ TEST(Simulation, AnotherSeedGivesAnotherHistory) {
   EXPECT_NE(simulate(plan_of(1)).trace_hash, simulate(plan_of(2)).trace_hash);
 }
 
-// So that one more kind of fault, which comes last, leaves the histories without it as they are.
+// So another kind of fault, which comes last, leaves histories without it as they are.
 TEST(Simulation, EveryKindOfFaultIsDrawnByItself) {
   constexpr auto kAll = static_cast<uint64_t>(FaultKind::kCount);
   size_t drawn = 0;
@@ -99,7 +99,7 @@ TEST(Simulation, AListNamesSeedsAndTheirDrawing) {
     EXPECT_EQ(read(wrong).status().code(), Code::kUsage) << wrong;
 }
 
-// The journal may count a checkpoint that has left the lineage no more.
+// A checkpoint that has left the lineage may no longer count in the journal.
 TEST(Simulation, ADiskThatRotsLeavesACheckpointThatCounts) {
   Disk disk;
   const auto journal = disk.open_journal();
@@ -142,7 +142,7 @@ TEST(Simulation, PlansThatOnceFailedHold) {
   const FaultSpec disk(FaultKind::kDisk);
   const FaultSpec absurd(FaultKind::kAbsurdSlot);
   const std::vector<Plan> plans = {
-      // two commits fail and survive before any succeeds, so nothing beside the journal counts them
+      // two commits fail and survive before any succeeds, so the journal's head counts neither
       plan_with(20954, {disk, disk, disk, absurd}),
       // the only checkpoint that counts rots
       plan_with(22105, {disk, disk, disk, absurd}),
@@ -167,7 +167,7 @@ coordinator::GenerationEntry start_of(Generation generation, Step total_steps) {
   return entry;
 }
 
-// A member that hears nothing trains on in its generation, and its script ends it there some time.
+// A member that hears nothing trains on in its generation, and some time its script ends it there.
 TEST(Simulation, AnEndByTheScriptIsThatOfTheNewestStartAfterADeath) {
   WorldOptions options;
   options.script_ends = ScriptEnds::kByClock;

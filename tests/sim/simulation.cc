@@ -11,11 +11,12 @@
 namespace lockstep::sim {
 namespace {
 
-// From the end of the faults on; recovery takes leases, graces and at worst some starts of the run.
+// Counts from the end of the faults. Recovery takes leases, graces and at worst some starts of the
+// run.
 constexpr int64_t kPatienceMs = 1'200'000;
 constexpr uint64_t kMostEvents = 3'000'000;
 
-// In memory where the machine has such a place: the simulator writes history.jsonl only.
+// In memory if the machine has such a place: the simulator writes history.jsonl only.
 std::string place_of_scratch() {
   return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "";
 }
@@ -46,7 +47,7 @@ WorldOptions options_of(uint64_t seed) {
   return options;
 }
 
-// Each from a stream of its own, after all other options.
+// Draws each option from a stream of its own, after all other options.
 void draw_shapes(uint64_t seed, WorldOptions& options) {
   Prng turns(stream_key({seed, 41}));
   if (turns.below(4) == 0) {
@@ -64,7 +65,7 @@ bool has(const std::vector<FaultSpec>& faults, FaultKind kind) {
                      [kind](const FaultSpec& spec) { return spec.kind == kind; });
 }
 
-// What some faults need to do any harm: a check that follows, time to measure speeds.
+// Changes options so that some faults can do harm: a check that follows, time to measure speeds.
 void fit(WorldOptions& options, const std::vector<FaultSpec>& faults) {
   if (has(faults, FaultKind::kCorrupt)) {
     if (options.check_every == 0) options.check_every = 3;
@@ -78,14 +79,14 @@ void fit(WorldOptions& options, const std::vector<FaultSpec>& faults) {
   options.checkpoint_every *= 12;
 }
 
-// Two workers died of the same slot; where the job says so, that ends no run.
+// Two workers died of the same slot. If the job says so, that ends no run.
 bool is_stopped_by_samples(const Cluster& cluster) {
   return cluster.stuck() == "the run ended with 65";
 }
 
-// Some strike alone. A state that was damaged is found where it is compared, and a sample that
-// kills by whom it kills: what else strikes meanwhile may take the witnesses with it, and then
-// nobody can tell. Of two links that are cut for good each eviction mends one only.
+// Some faults strike alone. A comparison finds a damaged state, and the killed workers show a
+// sample that kills. Another fault may take these witnesses away, and then the cause cannot be
+// told. If two links are cut for good, each eviction mends only one.
 void leave_witnesses(std::vector<FaultSpec>& faults) {
   for (const FaultKind kind : {FaultKind::kCorrupt, FaultKind::kDeadlySlot, FaultKind::kOneWay})
     if (has(faults, kind)) faults.assign(1, kind);
@@ -101,7 +102,7 @@ std::vector<FaultSpec> draw_from_one_stream(uint64_t seed) {
   return faults;
 }
 
-// The stream of a fault's own numbers. Without a fault of another kind it is the same.
+// The stream of a fault's own numbers. A fault of another kind does not change it.
 uint64_t key_of(const Plan& plan, size_t index) {
   if (plan.drawing == Drawing::kOneStream) return stream_key({plan.seed, 17, index});
   const FaultKind kind = plan.faults[index].kind;
@@ -125,8 +126,9 @@ void run(World& world, Cluster& cluster, std::vector<std::unique_ptr<Fault>>& fa
   world.fail("liveness", "the training does not finish after the faults are over");
 }
 
-// By the steps that the options are left with. What a script computed wrong until an end that
-// nobody has planned is not compared (coordinator/adr/0018): corrupt strikes in other seeds.
+// Draws from the steps that the options have left. The run does not compare what a script computed
+// wrong before an end that was not planned (coordinator/adr/0018), so corrupt strikes in other
+// seeds.
 void draw_script_end(uint64_t seed, Plan& plan) {
   Prng prng(stream_key({seed, 43}));
   if (prng.below(4) != 0 || has(plan.faults, FaultKind::kCorrupt)) return;
@@ -174,7 +176,7 @@ Plan plan_with(uint64_t seed, const std::vector<FaultSpec>& faults, Drawing draw
 
 namespace {
 
-// ", ended by the script after 7"; empty: it does not end the run.
+// ", ended by the script after 7"; empty if the script does not end the run.
 std::string end_of(const WorldOptions& options) {
   if (options.script_ends == ScriptEnds::kNever) return "";
   const bool is_by_clock = options.script_ends == ScriptEnds::kByClock;

@@ -14,15 +14,15 @@
 
 namespace lockstep::sim {
 
-// How a seed's faults are drawn: a history is named by its seed and its drawing.
+// The way of drawing a seed's faults. A seed and its drawing name a history.
 enum class Drawing : uint8_t {
   // Every kind from one stream of numbers, so one more kind would change every seed. It knows the
   // kinds of its time, and plays the seeds that were found with it (seeds.txt).
   kOneStream = 1,
   // Every kind from a stream of its own: one more kind changes only the seeds in which it strikes.
   kOwnStreams = 2,
-  // Likewise, and worlds have what loops of scripts came to have later, each from a stream of its
-  // own: several steps on a batch, a script that ends the run.
+  // As kOwnStreams, and worlds have what loops of scripts came to have later: several steps on a
+  // batch, a script that ends the run. Each draws from a stream of its own.
   kShapes = 3,
 };
 inline constexpr Drawing kUsualDrawing = Drawing::kShapes;

@@ -1,8 +1,12 @@
-// checkpoint.best, after every commit, and so at every rollback: of the checkpoints that the
-// lineage ever had, the best one is left and on the disk, and so is the newest one until the best
-// evaluation, from which a run can make that one's again. The same holds for those until each
-// checkpoint to which the run may go back, because after that rollback they are the lineage. A
-// generation that starts is told which one is the best.
+// checkpoint.best, after every commit, and so at every rollback. For each point that the run may go
+// back to (every checkpoint, and the end of the lineage) two checkpoints are kept and on the disk:
+//
+//  - the best one of all that the lineage ever had until there
+//  - the newest one until the best evaluation, from which a run can make that evaluation's again
+//
+// The point matters because a rollback to it makes the part until there the lineage.
+//
+// A generation that starts is told which checkpoint is the best.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -38,7 +42,8 @@ class BestCheck final : public Check {
   }
 
  private:
-  // The best evaluation until `step` of those with a checkpoint; one that was dropped counts.
+  // The best evaluation until `step` that has a checkpoint. With `with_dropped` a dropped one
+  // counts.
   EvalMark best_until(Step step, const LedgerView::AtStart& known, bool with_dropped) const {
     EvalMark best;
     for (const auto& [name, entry] : known.checkpoints) {
@@ -47,7 +52,7 @@ class BestCheck final : public Check {
                           (with_dropped && entry.state == CheckpointState::kDropped);
       if (entry.step > step || !counts || eval == known.evals.end()) continue;
       const EvalMark mark = coordinator::mark_of(eval->second);
-      // By name is by step.
+      // The map is in the order of names, which is the order of steps.
       if (is_better(mark, best, by_)) best = mark;
     }
     return best;

@@ -1,10 +1,10 @@
-// Edges, from outside: where a process stands, by what it installs, applies and crosses.
+// Edges, seen from outside: what a process installs, applies and crosses tells where it stands.
 //
 //  - it crosses an edge only with the state before it, so once, and in order
 //  - it applies no step without the edge before it
 //  - the evaluation before an edge is in the journal when the edge begins
 //
-// That all come out of an edge with the same bits is the state's check (check_state.cc).
+// check_state.cc checks that all members come out of an edge with the same bits.
 #include <algorithm>
 #include <map>
 #include <set>

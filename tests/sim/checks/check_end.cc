@@ -1,5 +1,5 @@
-// At the end of a run: every step of the lineage is proven, the final state is that of the
-// undisturbed run, history.jsonl says the same as the journal, and nobody is left.
+// At the end of a run: every step of the lineage is proven, the final state equals the undisturbed
+// run's, history.jsonl says the same as the journal, and no member is left.
 #include <cmath>
 #include <fstream>
 #include <string>

@@ -1,10 +1,10 @@
-// Evaluations belong to a state: whoever holds a state knows those behind it, and every member ends
-// at the step that the rule of train.patience gives over the evaluations of the lineage.
+// Evaluations belong to a state: a member that holds a state knows the evaluations before it. Every
+// member ends at the step that the rule of train.patience gives over the lineage's evaluations.
 //
-//  - when a member makes an evaluation, its track is the undisturbed run's until there
-//  - when it begins with a state, too, but for one that is due at that very step
-//  - when it comes to the end, that is where the undisturbed run ends
-//  - when a generation starts, its members are told what the journal has
+//  - a member that makes an evaluation has the undisturbed run's track until there
+//  - so does a member that begins with a state, without an evaluation due at that very step
+//  - a member that comes to the end is where the undisturbed run ends
+//  - a generation that starts tells its members what the journal has
 //  - at the end of the run every evaluation that was due is in the journal and in evals.jsonl
 #include <fstream>
 #include <set>
@@ -24,7 +24,7 @@ std::string text_of(const EvalTrack& track) {
          " since the best one";
 }
 
-// What holds a checkpoint is another question (check_best.cc).
+// check_best.cc compares which checkpoint is kept.
 bool knows_same(const EvalTrack& a, const EvalTrack& b) {
   return a.best == b.best && a.last == b.last && a.since == b.since;
 }
@@ -66,14 +66,14 @@ class EvaluationCheck final : public Check {
       if (generation == nullptr) continue;
       if (generation->state == coordinator::GenerationState::kPlanned)
         planned_.insert(generation->generation);
-      // What a planned one says was true when it was planned.
+      // A planned generation tells what was true when it was planned.
       if (generation->state == coordinator::GenerationState::kStarted &&
           planned_.count(generation->generation) == 0)
         check_start(*generation);
     }
   }
 
-  // Every one that was due was made, of the weights of the undisturbed run.
+  // Every evaluation that was due was made, of the weights of the undisturbed run.
   void at_end() override {
     std::string lines;
     for (const auto& [step, eval] : ledger_->evals()) lines += coordinator::eval_line(eval, false);

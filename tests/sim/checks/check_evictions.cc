@@ -1,7 +1,7 @@
-// Nobody is taken for dead without a reason: a worker that trains in the present generation and was
-// never stopped or cut off keeps its identity, whatever happens to others, to the coordinator and
-// to its connection. Only a term that begins from a checkpoint knows nobody, and who was left out
-// by a planned change does not train any more.
+// The coordinator takes no worker for dead without a reason: a worker that trains in the present
+// generation and was never stopped or cut off keeps its identity, whatever happens to others, to
+// the coordinator and to its connection. Two exceptions: a term that begins from a checkpoint knows
+// no members, and a worker that a planned change left out does not train any more.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,4 +1,4 @@
-// I3, I4, I7 from outside.
+// I3, I4, I7, seen from outside.
 #include <algorithm>
 #include <map>
 #include <string>

@@ -1,5 +1,5 @@
-// The identity of a run: whole in one commit, never changed, and before the first generation where
-// the workers had to tell it. Whoever trains has told the same.
+// The identity of a run: whole in one commit, never changed, and before the first generation if the
+// workers had to tell it. Every worker that trains has told the same identity.
 #include <map>
 #include <string>
 

@@ -55,7 +55,7 @@ class LineageCheck final : public Check {
     if (row.last && row.last->step < row.first.step)
       world_.fail("I3", "the ledger's row of generation " + std::to_string(row.generation) +
                             " ends before it begins");
-    // Whoever closes a row has heard from somebody that it was applied so far.
+    // The coordinator closes a row at a step that some member has reported as applied.
     const Step end = row.last ? row.last->step : row.first.step;
     for (Step step = row.first.step; step < end; ++step)
       if (applied_.count({row.generation, step}) == 0)

@@ -1,4 +1,4 @@
-// What an agent has found of its GPUs is what the coordinator goes by, soon after it was said: a
+// The coordinator goes by what an agent has found of its GPUs, soon after the agent said so: a
 // place does not stay unfit when its agent has found it fit again, nor the other way round.
 #include <map>
 #include <utility>
@@ -11,7 +11,7 @@ namespace {
 using coordinator::RunState;
 using coordinator::State;
 
-// Several times the longest way of a message between two processes that nothing disturbs.
+// Several times the longest time that an undisturbed message takes.
 constexpr int64_t kSoonMs = 100;
 
 class NoticeCheck final : public Check {
@@ -20,8 +20,7 @@ class NoticeCheck final : public Check {
 
   void on_message(const std::string& from, const std::string&,
                   const wire::Envelope& message) override {
-    // What it says now is on its way. Meanwhile there may have been no message that could have
-    // shown that both agreed.
+    // The agent's new finding is on its way. No message before it may have shown that both agreed.
     if (message.has_agent_hello() || message.has_node_notice()) forget(from);
     const auto* server = cluster_.server();
     if (server == nullptr || is_disturbed(*cluster_.coordinator())) return since_ms_.clear();

@@ -1,6 +1,6 @@
-// What was answered with yes happens, whoever coordinates next: a worker that was to leave stays
-// one that is to leave, a drained node gives no worker before the next `scale`, and a stop stays a
-// stop, until the run ends or its user resumes it.
+// An order that was answered with yes holds, whichever coordinator comes next: a worker that was
+// told to leave stays one that is to leave, a drained node gives no worker before the next `scale`,
+// and a stop stays a stop until the run ends or its user resumes it.
 #include "tests/sim/checks/checks.h"
 
 namespace lockstep::sim {
@@ -16,12 +16,12 @@ class OrderCheck final : public Check {
 
   void on_message(const std::string& from, const std::string&,
                   const wire::Envelope& message) override {
-    // The order ends with the proof, which a later term need not know.
+    // The order ends with the proof of the exit, which a later term need not know.
     if (message.has_worker_exit()) {
       leaving_.erase(message.worker_exit().pid());
       ended_.insert(message.worker_exit().pid());
     }
-    // The journal may hold it although its coordinator died before it could answer.
+    // The journal may hold the scale although its coordinator died before it could answer.
     if (message.command().body_case() == wire::Command::kScaleTo) drained_.clear();
     if (cluster_.server() == nullptr) return;
     if (std::exchange(starts_, cluster_.starts()) != cluster_.starts()) {
@@ -40,7 +40,7 @@ class OrderCheck final : public Check {
            member.state != coordinator::MemberState::kGone;
   }
 
-  // A worker that somebody else told to go says so to every coordinator by itself.
+  // Skips a worker that was told to go from elsewhere: it says so to every coordinator by itself.
   void note(const State& state) {
     for (const auto& [id, member] : state.members)
       if (member.is_draining && member.farewell == 0 && !ended_.contains(member.pid))
@@ -69,7 +69,7 @@ class OrderCheck final : public Check {
   Cluster& cluster_;
   uint32_t starts_ = 0;
   std::set<uint32_t> leaving_;  // pids, which are never used twice
-  std::set<uint32_t> ended_;    // likewise
+  std::set<uint32_t> ended_;    // pids
   std::set<std::string> drained_;
   bool stops_ = false;
 };

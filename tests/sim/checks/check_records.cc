@@ -1,4 +1,5 @@
-// What was acknowledged is durable, and history.jsonl never says more than the journal.
+// Acknowledged records and checkpoints are durable, and history.jsonl never says more than the
+// journal.
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -30,8 +31,8 @@ class RecordsCheck final : public Check {
     if (message.has_checkpoint_ack()) on_checkpoint_ack(message.checkpoint_ack().name());
   }
 
-  // The lines are those of the commits before. A rollback cuts them after its commit, or leaves
-  // them where the same steps are computed again.
+  // The file has the lines of earlier commits only. A rollback cuts lines after its commit, or
+  // leaves them where the run computes the same steps again.
   void on_commit(const Disk::Entries&) override {
     if (lines() > completed_)
       world_.fail("history", "history.jsonl has " + std::to_string(lines()) +
@@ -40,7 +41,7 @@ class RecordsCheck final : public Check {
     completed_ = std::max(completed_, ledger_->completed());
   }
 
-  // What was cut away does not stand there when the run has ended.
+  // When the run has ended, history.jsonl has no line that a rollback cut away.
   void at_stop() override {
     if (lines() > ledger_->completed())
       world_.fail("history", "history.jsonl has " + std::to_string(lines()) +
@@ -95,7 +96,7 @@ class RecordsCheck final : public Check {
   Cluster& cluster_;
   const SharedLedger ledger_;
   std::map<std::pair<std::string, uint64_t>, Batch> sent_;  // by process and number
-  std::set<std::string> failed_;  // checkpoints of which the writer said so
+  std::set<std::string> failed_;                            // checkpoints whose writer said so
   Step completed_ = 0;
 };
 

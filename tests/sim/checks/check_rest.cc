@@ -12,7 +12,7 @@ using coordinator::MemberState;
 using coordinator::RunState;
 using coordinator::State;
 
-// A coordinator looks at what is due in every tick. An agent tries a place again after a while.
+// A coordinator looks in every tick at what is due. An agent tries a place again after a while.
 constexpr int64_t kTicksMs = 1'000;
 constexpr int64_t kRestartsMs = 10'000;
 
@@ -48,7 +48,8 @@ class RestCheck final : public Check {
                        [&](auto id) { return takes_part(state, state.members.at(id)); });
   }
 
-  // What is not as it was asked for; empty if all is, or something is under way.
+  // How the run differs from what was asked for; empty if it does not, or if something is under
+  // way.
   std::string unrest_of(const State& state) const {
     if (!is_at_rest(state)) return "";
     const size_t wanted = state.wanted_workers != 0
@@ -80,7 +81,7 @@ class RestCheck final : public Check {
     return unfit != state.unfit.end() && unfit->second.is_current;
   }
 
-  // cluster.min_workers is 1 here.
+  // cluster.min_workers is 1 in these runs.
   static bool is_unfit_in_vain(const State& state) {
     const auto is_here = [&](auto id) { return is_unfit(state, state.members.at(id)); };
     const auto stays = [&](auto id) {
@@ -109,7 +110,7 @@ class RestCheck final : public Check {
   Cluster& cluster_;
   bool is_place_given_up_ = false;
   std::string unrest_;
-  int64_t since_ms_ = 0;  // it is so
+  int64_t since_ms_ = 0;  // when `unrest_` began
 };
 
 }  // namespace

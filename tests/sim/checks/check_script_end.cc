@@ -1,11 +1,11 @@
 // An end of the run by its script (coordinator/PROTOCOL.md, "An end by the script").
 //
 //  - no member applies a step beyond an end that the journal has, unless it is left behind, and no
-//    step beyond it is complete
-//  - a generation that starts afterwards has it as its length
-//  - where the script says when, by steps, no member ends anywhere else
-//  - at the end of the run the journal has it, or the run came to its last step, or to the end of
-//    train.patience, before
+//    step beyond the end is complete
+//  - a generation that starts afterwards has the end as its length
+//  - if the script ends the run by steps, no member ends anywhere else
+//  - at the end of the run the journal has the end, or the run came to its last step, or to the
+//    end of train.patience, before
 #include <optional>
 
 #include "coordinator/state/script_end.h"
@@ -57,7 +57,7 @@ class ScriptEndCheck final : public Check {
 
   void at_end() override {
     const Step last = world_.last();
-    // At an edge train.patience has had its say before the script has.
+    // At an edge train.patience decides before the script does.
     const bool by_patience = world_.options.script_ends == ScriptEnds::kAtEdge &&
                              world_.options.patience > 0 &&
                              world_.track_until(last).is_over(world_.options.patience);
@@ -72,7 +72,7 @@ class ScriptEndCheck final : public Check {
     wire::Start start;
     const bool is_told = entry.state == coordinator::GenerationState::kStarted && kept_ &&
                          start.ParseFromString(entry.start) &&
-                         start.has_evals();  // else it was planned before
+                         start.has_evals();  // else the generation was planned before
     if (is_told && start.total_steps() != kept_->step)
       world_.fail("script-end",
                   "generation " + std::to_string(entry.generation) + " starts with a length of " +

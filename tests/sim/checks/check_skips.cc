@@ -1,6 +1,6 @@
-// Slots that are left out by policy: every start names exactly those that hold in its generation,
-// nobody computes or counts them, and what samples have spoiled does not survive. The newest
-// checkpoint before it does.
+// Slots that policy leaves out: every start names exactly those that hold in its generation, no
+// member computes or counts them, and a state that bad samples have spoiled does not survive. The
+// newest checkpoint before it does.
 #include <algorithm>
 #include <vector>
 
@@ -23,8 +23,8 @@ class SkipCheck final : public Check {
       if (const auto* records = std::get_if<coordinator::RecordsEntry>(&entry)) on_kept(*records);
       const auto* skip = std::get_if<SkipEntry>(&entry);
       if (skip == nullptr) continue;
-      // Newer ones may have begun without it, or were planned without it, where it was found late;
-      // they are cut with the step.
+      // A skip may be found late, when newer generations have begun or were planned without it. The
+      // rollback cuts them with the step.
       if (skip->generation < newest_)
         world_.fail("skips", "generation " + std::to_string(newest_) +
                                  " was told nothing of a skip of step " +
@@ -57,8 +57,8 @@ class SkipCheck final : public Check {
     check_turns();
   }
 
-  // Nobody may go on from what the run was stopped for. Samples may also kill two workers before
-  // the journal has a record of the bad loss: its resume judges it, by what the manifests carry.
+  // No resume may go on from the state that the run was stopped for. If samples kill two workers
+  // before the journal has a record of the bad loss, the resume judges it by the manifests.
   void at_stop() override {
     check_victims();
     if (!world_.absurd || !is_absurd_known_) return;
@@ -85,7 +85,8 @@ class SkipCheck final : public Check {
       is_absurd_known_ |= world_.absurd && record.step() == world_.absurd->step;
   }
 
-  // The run goes back to before the step. Whatever was written until there must not be dropped.
+  // The run goes back to before the step, so the newest checkpoint until the step must not be
+  // dropped.
   void check_way_back(Step step) {
     const coordinator::CheckpointEntry* newest = nullptr;
     for (const auto& [name, entry] : ledger_->checkpoints())  // by name is by step
@@ -100,7 +101,7 @@ class SkipCheck final : public Check {
       world_.fail("skips", std::to_string(world_.victims) + " workers died of the same samples");
   }
 
-  // What is left out of a turn is left out of the later turns of its batch, too.
+  // A slot that is left out of a turn is left out of the later turns of its batch, too.
   void check_turns() {
     SkipSet all;
     for (const SkipEntry& skip : skips_) all.add(skip.step, skip.slots.begin, skip.slots.end);

@@ -1,5 +1,5 @@
-// Prepare, promise, start, as they pass on the wire: a generation is started only when every member
-// has answered, and never behind what one of them answered.
+// Prepare, promise, start, as they pass on the wire: a generation starts only when every member has
+// answered, and never at an earlier step than one of them answered.
 #include <map>
 #include <set>
 

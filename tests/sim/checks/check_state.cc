@@ -1,12 +1,12 @@
-// I6. In exact mode there is one state for every step, whatever happened: so every worker that is
-// in the lineage is compared with the undisturbed run after every apply.
+// I6. In exact mode there is one state for every step, whatever happened. So the check compares
+// every worker in the lineage with the undisturbed run after every apply.
 //
-// A member that was evicted may go on with what it had already read of its peers, until it hears of
-// it; what it reads of those that are in a newer generation is torn, and it takes no part any more.
-// So members are judged until they are left behind.
+// An evicted member may go on with what it had already read of its peers until it hears of the
+// eviction. Its reads of peers in a newer generation are torn, and it takes no part any more. So
+// the check judges members only until they are left behind.
 //
-// A damage that nothing reports is in everyone's state after a step; it must be found, its place
-// evicted, nobody else's, and the lineage cut before it.
+// A damage that nothing reports is in every member's state after a step. The run must find it,
+// evict its place and no other, and cut the lineage before it.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -59,7 +59,7 @@ class StateCheck final : public Check {
       world_.fail("corruption", place + " is evicted, and nothing is wrong there");
   }
 
-  // What goes wrong again and again is out with the lineage only when its place is.
+  // The rollback removes a damage that strikes again and again only if its place is evicted.
   void on_rollback() {
     if (!std::exchange(has_differed_, false)) return;
     judged_->tainted_through = newest_;

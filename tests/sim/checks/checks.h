@@ -39,8 +39,8 @@ class LedgerView {
   // Evaluations of the surviving lineage.
   const std::map<Step, coordinator::EvalEntry>& evals() const { return evals_; }
 
-  // What a generation is told of when it starts. One commit may hold several decisions: a rollback
-  // or an evaluation that follows the start in the commit was decided later.
+  // The facts that a generation is told when it starts. One commit may hold several decisions: a
+  // rollback or an evaluation that follows the start in the commit was decided later.
   struct AtStart {
     std::map<Step, coordinator::EvalEntry> evals;
     std::map<std::string, coordinator::CheckpointEntry> checkpoints;
@@ -63,8 +63,8 @@ class LedgerView {
 using SharedLedger = std::shared_ptr<LedgerView>;
 
 // Tells which members' state can be compared with the undisturbed run's: no state while a damage is
-// in the lineage, and none of a member that is left behind. The state's check keeps it up to date
-// for the other checks. check_state.cc
+// in the lineage, and no state of a member that is left behind. The state's check keeps it up to
+// date for the other checks. check_state.cc
 struct Judged {
   Generation tainted_through = 0;
   bool covers(const World& world, Generation generation) const {
@@ -81,8 +81,8 @@ std::unique_ptr<Check> make_state_check(World& world, SharedJudged judged);
 // I3, I4, I7: numbers only grow, at most one generation is started, and nothing of an older
 // generation takes effect after the promise. check_generations.cc
 std::unique_ptr<Check> make_generation_check(World& world);
-// Prepare, promise, start: no member starts before all have answered, or behind its own answer.
-// check_starts.cc
+// Prepare, promise, start: no member starts before all have answered, nor at an earlier step than
+// its own answer. check_starts.cc
 std::unique_ptr<Check> make_start_check(World& world, Cluster& cluster);
 // No member counts as dead without a reason. check_evictions.cc
 std::unique_ptr<Check> make_eviction_check(World& world, SharedLedger ledger);
@@ -112,7 +112,8 @@ std::unique_ptr<Check> make_script_end_check(World& world);
 std::unique_ptr<Check> make_identity_check(World& world, Cluster& cluster);
 // Commands that were answered with yes hold in every later term. check_orders.cc
 std::unique_ptr<Check> make_order_check(World& world, Cluster& cluster);
-// What agents say of their GPUs counts, and their undo, too. check_notices.cc
+// The coordinator goes by what agents say of their GPUs, also when they take it back.
+// check_notices.cc
 std::unique_ptr<Check> make_notice_check(World& world, Cluster& cluster);
 // Liveness: while nothing is under way, the run is what was asked for. check_rest.cc
 std::unique_ptr<Check> make_rest_check(World& world, Cluster& cluster);

@@ -223,7 +223,7 @@ void SimAgent::on_message(const wire::Envelope& envelope) {
     if (std::exchange(places_[local_rank].is_held, false)) start_worker(local_rank);
 }
 
-// Only a child of its own that lives: the number may be another process by now.
+// Kills only a living child of the agent: the pid may be another process by now.
 void SimAgent::kill_worker(uint32_t pid) {
   for (SimWorker* worker : living())
     if (worker->pid() == pid) return worker->kill();
@@ -232,7 +232,7 @@ void SimAgent::kill_worker(uint32_t pid) {
 void SimAgent::on_goodbye() {
   if (std::exchange(has_goodbye_, true)) return;
   forget_restarts();
-  // Started while the run ended: nobody is there who could tell them.
+  // Workers that started while the run ended find no coordinator that could tell them.
   for (SimWorker* worker : living())
     if (loop().now_ms() - places_[worker->local_rank()].started_ms < limits::kQuickDeathMs)
       worker->kill();

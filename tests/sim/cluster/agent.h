@@ -40,7 +40,7 @@ class SimAgent final : public Process {
 
  private:
   void vanish() override;
-  // What is known of a place, whichever worker has it.
+  // The agent's knowledge of a place, whichever worker has it.
   struct Place {
     SimWorker* worker = nullptr;  // living or not yet reaped
     bool waits = false;           // for a restart
@@ -58,8 +58,8 @@ class SimAgent final : public Process {
   void start_worker(uint32_t local_rank);
   ExitDecision decide(Place& place, const Ending& ending);
   static bool is_occupied(const Place& place);
-  // As deploy/agent/gpu_places.h: what the last look says of its places that it has not told yet. A
-  // place that it has no more is fit.
+  // As deploy/agent/gpu_places.h: tells what the last look found and the agent has not told yet. A
+  // place that the agent does not have any more counts as fit.
   void tell_news();
   void tell_gpu(uint32_t local_rank);
   bool leaves_for_gpu(const Place& place, const Process& ended) const;

@@ -49,7 +49,7 @@ void Cluster::lose_node(size_t node, bool with_machine) {
   if (agents_[node]->is_alive()) kill_agent(*agents_[node], with_machine);
 }
 
-// With the machine goes what its workers had sent last, too.
+// If the machine goes, the last messages of its workers go with it.
 void Cluster::kill_agent(SimAgent& agent, bool with_machine) {
   for (SimWorker* worker : agent.living()) {
     if (!with_machine) break;
@@ -99,7 +99,8 @@ void Cluster::on_coordinator_ended() {
     const bool may_fail = world_.disk.has_failed || !world_.was_damaged.empty();
     if (chosen_code_ == 70 && !may_fail)
       world_.fail("end", "the run failed although its disk never did: " + last_words_);
-    // Nobody could find it: agents and workers only wait for it, and hold nothing.
+    // A coordinator that is not known could not be found: agents and workers only wait for it, and
+    // hold nothing.
     const int64_t patience_ms = coordinator_->is_known() ? kLeaveMs : 0;
     world_.loop.call_after(patience_ms / 2, [this, start = starts_] {
       if (start != starts_) return;
@@ -114,7 +115,8 @@ void Cluster::on_coordinator_ended() {
     });
     return go_on_if_all_ended();
   }
-  // deploy/cli/run/supervisor.cc: a take-over if somebody could have found it, else the same again.
+  // deploy/cli/run/supervisor.cc: a take-over if a process may have found it, else the same mode
+  // again.
   const BeginMode mode =
       coordinator_->is_known() || world_.endpoint ? BeginMode::kTakeOver : coordinator_->mode();
   world_.loop.call_after(20 + static_cast<int64_t>(world_.prng.below(500)),
@@ -123,7 +125,8 @@ void Cluster::on_coordinator_ended() {
                          });
 }
 
-// deploy/cli/run/supervisor.cc: whoever is still there long after the coordinator has ended.
+// As deploy/cli/run/supervisor.cc: kills agents that are still there long after the coordinator
+// ended.
 void Cluster::kill_left(bool is_trouble) {
   for (SimAgent* agent : agents()) {
     if (is_trouble && chosen_code_ == 0)
@@ -143,7 +146,7 @@ void Cluster::go_on_if_all_ended() {
     is_finished_ = true;
     return;
   }
-  // Nobody can tell which machine computes wrong: its user has to.
+  // With 70 the run cannot tell which machine computes wrong. Its user has to.
   const bool is_hopeless = *chosen_code_ == 70 && !world_.was_damaged.empty();
   if (is_hopeless || (*chosen_code_ != 70 && *chosen_code_ != 75)) {
     stuck_ = "the run ended with " + std::to_string(*chosen_code_);

@@ -27,7 +27,7 @@ class Cluster {
 
   // ---- for faults and checks
   SimCoordinator* coordinator() const { return coordinator_.get(); }  // may be dead
-  // Of the coordinator that lives; null if none does, or it does not serve yet.
+  // The living coordinator's server; null if none lives, or if it does not serve yet.
   const coordinator::RunServer* server() const;
   std::vector<SimWorker*> workers() const;  // living
   std::vector<SimAgent*> agents() const;    // living

@@ -22,7 +22,7 @@ const Segment& Collective::seen(uint32_t rank) const {
 }
 
 // Ranks call lower ones and wait for higher ones (comm/collectives/host/host_context.cc). Both
-// sides of a handshake end it together: a peer that has met all has met this one, whatever was cut
+// sides end a handshake together: a peer that has met all has met this rank, whatever was cut
 // since.
 std::optional<uint32_t> Collective::unreachable_rank() const {
   const Fabric& fabric = parts_.world.fabric;
@@ -42,7 +42,7 @@ bool Collective::is_broken() {
     const bool is_closed = peer.closed_through >= generation_;
     const bool is_gone =
         !peer.is_alive || parts_.world.fabric.is_cut(peer.process, parts_.own->process);
-    // A peer that closed the generation has not broken.
+    // A peer that closed the generation is not broken.
     if (is_gone && !is_closed) culprit_ = members_[rank];
     if (is_gone || is_closed) return true;
   }

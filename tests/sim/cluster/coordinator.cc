@@ -112,7 +112,8 @@ Status SimCoordinator::begin(BeginMode mode) {
   return Status::ok();
 }
 
-// A journal that has lost its end, or all of it, beside the same checkpoints: never goes on.
+// Checks that a journal which has lost its end, or all of it, never goes on from the same
+// checkpoints.
 void SimCoordinator::check_that_losses_are_known(const coordinator::Options& options) {
   const size_t commits = world_.disk.commits().size();
   const auto shelf = world_.disk.open_shelf();
@@ -121,12 +122,13 @@ void SimCoordinator::check_that_losses_are_known(const coordinator::Options& opt
     const auto cut = world_.disk.open_cut_journal(kept);
     const auto contents = cut->load();
     LOCKSTEP_CHECK(contents.is_ok(), "a journal in memory can be read");
-    // Nothing beside it says that there was more: no commit has succeeded, or none is left.
+    // The journal's head does not say that there was more: no commit has succeeded, or none is
+    // left.
     const bool is_alone = !contents->head || kept == 0;
     if (is_alone && shelf->list()->empty()) continue;
     const auto verdict =
         coordinator::check_term(*cut, *contents, *shelf, options, BeginMode::kResume, *logger_);
-    // A kill inside the last commit has left the line beside the journal one commit behind.
+    // After a kill inside the last commit, the journal's head is one commit older than the journal.
     const bool is_seen = !contents->head || contents->head->sequence > kept || kept == 0;
     if (is_seen && verdict.status().code() != Code::kBadData)
       world_.fail("A2", "a journal that has lost its end goes on: " + std::to_string(kept) +

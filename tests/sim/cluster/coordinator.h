@@ -24,7 +24,7 @@ class SimCoordinator final : public Process {
   bool is_known() const { return world_.endpoint && world_.endpoint->pid == pid(); }
   const coordinator::RunServer* server() const { return server_.get(); }
   void request_stop();  // SIGTERM
-  // Why it ended by itself.
+  // Gets the reason for which the coordinator ended by itself.
   std::function<void(const std::string&)> on_last_words;
 
  private:

@@ -94,14 +94,14 @@ void Trainer::ended_with(const Life& life, const Status& status) {
   world_.trace.add("generation-over", parts_.process.name(), generation, life.at.step,
                    status.message());
   if (status.is_ok()) return;
-  // Once the generation is closed, every error is a consequence of that, but for a script's own.
+  // Once the generation is closed, every error but the script's own is a consequence of the close.
   const bool is_closed = parts_.gate.is_closed(generation) || has_ended_;
   const bool is_own = status.code() == Code::kRaised && !has_ended_;
   if (!is_own && (is_closed || status.code() == Code::kAborted)) {
     parts_.in_hand.slots.clear();
     const MemberId culprit = life.collective ? life.collective->culprit() : 0;
     if (!is_closed) parts_.port.suspect(generation, culprit, status.message());
-    // U4: what it holds of the generation is let go.
+    // U4: lets go of what it holds of the generation.
     segment_->closed_through = std::max(segment_->closed_through, generation);
     world_.fabric.changed();
     return;
@@ -134,7 +134,7 @@ Trainer::Life Trainer::make_life(StartOrder order) const {
 
 Task<Status> Trainer::begin(Life& life) {
   const bool is_planned = life.order.planned;
-  // Who joins waits for the others to agree, however long that takes.
+  // A joiner waits for the others to agree, however long that takes.
   Status status = co_await connect(life, is_planned ? 0 : world_.options.connect_deadline_ms);
   if (!status.is_ok()) co_return status;
   status = co_await install(life);
@@ -180,8 +180,8 @@ Task<Status> Trainer::install(Life& life) {
   co_return Status::ok();
 }
 
-// The source reads what it publishes once; who joins installs it in two halves, so that a
-// transfer that is cut off in between leaves something torn behind.
+// The source reads what it publishes once. A joiner installs it in two halves, so that a transfer
+// that is cut off in between leaves a torn state.
 Task<Status> Trainer::transfer(Life& life, uint32_t root) {
   const bool is_root = life.rank == root;
   Segment::StateCopy copy;

@@ -41,7 +41,7 @@ class Trainer {
     ApplyGate& gate;
     RunnerPort& port;
     std::function<void(const Status&)> on_failure;
-    std::string place;          // node and local rank, which stay when the process changes
+    std::string place;          // node and local rank, which stay the same in the next process
     std::function<void()> die;  // kill -9 of its own process, a little later
     InHand& in_hand;
   };
@@ -56,17 +56,17 @@ class Trainer {
   void end();
   void acknowledge(const std::string& checkpoint);
   void stall(int64_t ms) { waiter_.stall(ms); }
-  // Only an edge waits for it. A poke draws numbers: elsewhere it would change every seed.
+  // Only an edge waits for it. Elsewhere a poke would change every seed, because it draws numbers.
   void recorded() {
     if (phase_ == Phase::kEdge) waiter_.poke();
   }
   void request_stop() { wants_stop_ = true; }
-  // From its next step on, memory or a processor here is at fault, in silence.
+  // From its next step on, the memory or a processor of this place is at fault, in silence.
   void damage(Damage what) { damage_ = what; }
 
   const ModelState& state() const { return state_; }
   Phase phase() const { return phase_; }
-  // Between the beginning of an evaluation and the gate after it.
+  // True between the beginning of an evaluation and the gate after it.
   bool is_evaluating() const { return is_evaluating_; }
   bool is_writer() const { return is_writer_; }
   uint32_t buckets_sent() const { return buckets_sent_; }

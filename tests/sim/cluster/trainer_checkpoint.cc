@@ -1,5 +1,5 @@
-// Checkpoints of a simulated worker: written beside the training, one at a time, into the simulated
-// disk; and the state that begins with one.
+// Checkpoints of a simulated worker, written to the simulated disk during the training, one at a
+// time; and the state that begins with a checkpoint.
 #include "tests/sim/cluster/trainer.h"
 #include "tests/sim/world/disk.h"
 

@@ -1,5 +1,5 @@
-// What one worker computes in a step: its slots' contributions, and what it computes again for
-// others to compare.
+// A worker's computations in a step: its slots' contributions, and values that it computes again
+// for the comparison with others.
 #include <algorithm>
 #include <utility>
 
@@ -19,7 +19,8 @@ bool Trainer::is_active(const Life& life, uint32_t slot) const {
   return !life.skips.contains(state_.step, slot);
 }
 
-// Before a step: what was compared and written of the one before is what it was. Or after it.
+// kResult strikes after a step. Other damage strikes before one, so that what was compared and
+// written of the step before is right.
 void Trainer::take_damage(bool is_after_step) {
   if (!damage_ || (*damage_ == Damage::kResult) != is_after_step) return;
   const auto what = std::exchange(damage_, std::nullopt);
@@ -36,7 +37,7 @@ uint64_t Trainer::contribution_of(uint32_t slot, uint32_t bucket, uint32_t eleme
   return bad_gradients_ == 0 ? right : right ^ bad_gradients_++;
 }
 
-// That its loader reads at this step, or it computes: a loader is some steps ahead.
+// The deadly slot that this worker computes, or that its loader reads some steps ahead.
 std::optional<SlotInHand> Trainer::deadly_slot(const Life& life) const {
   const SlotRun slots = slots_of(life, life.rank);
   const Step end =
@@ -50,7 +51,8 @@ std::optional<SlotInHand> Trainer::deadly_slot(const Life& life) const {
   return std::nullopt;
 }
 
-// Of one bucket: as long as it has slots, and as it is slow. A sample may kill its reader.
+// Computes one bucket. The time grows with the number of slots and the place's slowness. A sample
+// may kill its reader.
 Task<Status> Trainer::compute_slots(const Life& life) {
   const SlotRun slots = slots_of(life, life.rank);
   int64_t ms = 1;

@@ -171,7 +171,7 @@ Task<Status> Trainer::checkpoint_if_due(Life& life, bool is_last) {
   co_return Status::ok();
 }
 
-// Nothing of it is left: no collective, nothing is voted on, and the state stays as it is.
+// Leaves the state as it is: no collective, and no vote.
 Task<Status> Trainer::skip_step(Life& life) {
   if (!parts_.gate.try_enter()) co_return Status(Code::kAborted, "the gate is closed");
   const Step step = state_.step++;
@@ -186,7 +186,8 @@ Task<Status> Trainer::skip_step(Life& life) {
   co_return co_await checkpoint_if_due(life, state_.step >= life.plan.total_steps);
 }
 
-// After the step that all voted in. The order of calls is that of worker/runner/runner.h.
+// Called after the step in which all voted for the change. The order of calls is the same as in
+// worker/runner/runner.h.
 Task<Status> Trainer::switch_generation(Life& life, bool* has_left) {
   const Generation now = life.order.generation;
   const std::function<bool()> has_plan = [this, now] { return is_over(now) || has_plan_for(now); };
@@ -197,7 +198,7 @@ Task<Status> Trainer::switch_generation(Life& life, bool* has_left) {
   if (!LOCKSTEP_BUG(kNoBarrierAtSwitch)) met = co_await life.collective->barrier();
   world_.moment(Moment::kSwitching, parts_.process.name());
   if (!rank_of(next.start, next.member)) {
-    // That it came is all that the others need; they may be gone before it has seen them come.
+    // The others need only the news that this member came. They may be gone before it sees them.
     const std::function<bool()> is_idle = [this] { return !is_writing_; };
     co_await waiter_.until(is_idle);
     *has_left = true;
@@ -230,7 +231,7 @@ Task<Status> Trainer::evaluate(Life& life) {
 Task<Status> Trainer::evaluate_with_all(Life& life) {
   co_await waiter_.sleep(1, world_.options.compute_ms);
   world_.moment(Moment::kEvaluating, parts_.process.name());
-  // All gather the same scores. Here they are one member's, of its own weights.
+  // All members gather the same scores. Here one member scores its own weights.
   Segment::StateCopy scored;
   scored.hash = state_.hash;
   Status status = co_await life.collective->broadcast(0, &scored);
@@ -247,7 +248,7 @@ Task<Status> Trainer::evaluate_with_all(Life& life) {
   life.at.phase = life.plan.after_eval(life.at.step);
   if (!parts_.gate.reached(life.at)) co_return closed_meanwhile();
   world_.moment(Moment::kEvaluated, parts_.process.name());
-  // Its thread may lose the processor here.
+  // The worker's thread may lose the processor here.
   co_await waiter_.sleep(0, 2);
   if (LOCKSTEP_BUG(kEvalReportedByOne) && life.is_writer) {
     status = parts_.port.report_eval(life.order.generation, std::move(report));

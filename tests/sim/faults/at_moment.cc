@@ -3,8 +3,8 @@
 namespace lockstep::sim {
 namespace {
 
-// The k-th time that some worker is at a chosen point, somebody dies, stops or hangs: those
-// histories that a random time would hardly ever hit. It strikes once or twice.
+// The k-th time that some worker is at a chosen point, a process dies, stops or hangs. A random
+// time would hardly ever hit these histories. The fault strikes once or twice.
 class AtMoment final : public Fault {
  public:
   AtMoment(Cluster& cluster, uint64_t key, const FaultSpec& spec)

@@ -3,7 +3,7 @@
 namespace lockstep::sim {
 namespace {
 
-// There from the beginning, and for good: samples do not heal.
+// The slot is bad from the beginning and for good: samples do not heal.
 class BadSlotFault final : public Fault {
  public:
   BadSlotFault(Cluster& cluster, uint64_t key, std::optional<BadSlot> World::*which)

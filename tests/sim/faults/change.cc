@@ -5,7 +5,7 @@
 namespace lockstep::sim {
 namespace {
 
-// What people ask for while a run goes on.
+// Orders that people give while a run goes on.
 class Change final : public Fault {
  public:
   using Fault::Fault;
@@ -15,7 +15,7 @@ class Change final : public Fault {
   }
 
  private:
-  // Before the first step the run waits for all workers: who leaves then is missed.
+  // Before the first step the run waits for all workers, and would miss one that leaves.
   bool is_training() const {
     const auto workers = cluster_.workers();
     return std::any_of(workers.begin(), workers.end(), [](const SimWorker* worker) {

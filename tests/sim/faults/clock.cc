@@ -3,7 +3,7 @@
 namespace lockstep::sim {
 namespace {
 
-// As after a suspended machine: monotonic time goes on by a jump. A worker that sees it may take
+// Monotonic time jumps forward, as on a machine that was suspended. A worker that sees it may take
 // its coordinator for lost, and the coordinator its workers.
 class ClockJumps final : public Fault {
  public:

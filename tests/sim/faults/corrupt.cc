@@ -3,10 +3,10 @@
 namespace lockstep::sim {
 namespace {
 
-// Once, at any step: weights are compared until the end of the run. What is computed is compared
-// slot by slot in turn, by three ranks: with three workers every check compares what the damaged
-// one computes; with more of them only its weights are sure to be compared at the next one, and
-// with two nobody can tell.
+// Strikes once, at any step, because weights are compared until the end of the run. Three ranks
+// compare computed values, slot by slot in turn. With three workers every check compares what the
+// damaged worker computes. With more of them only its weights are sure to be compared at the next
+// check. With two no comparison can tell which is wrong.
 class Corrupt final : public Fault {
  public:
   using Fault::Fault;

@@ -3,7 +3,8 @@
 namespace lockstep::sim {
 namespace {
 
-// Inside a commit it leaves the commit behind or not: a prefix of those that were begun (J1).
+// A death inside a commit may leave the commit on the disk: a prefix of the begun commits stays
+// (J1).
 class CrashCoordinator final : public Fault {
  public:
   using Fault::Fault;

@@ -3,7 +3,7 @@
 namespace lockstep::sim {
 namespace {
 
-// Journal and checkpoints lie on the same disk, and a full one fails both.
+// Journal and checkpoints are on one disk, and a full disk fails both.
 class DiskTrouble final : public Fault {
  public:
   using Fault::Fault;

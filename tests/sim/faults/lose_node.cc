@@ -3,7 +3,7 @@
 namespace lockstep::sim {
 namespace {
 
-// Where there is one node only, its loss is that of all workers.
+// If there is only one node, its loss is the loss of all workers.
 class LoseNode final : public Fault {
  public:
   using Fault::Fault;

@@ -3,9 +3,10 @@
 namespace lockstep::sim {
 namespace {
 
-// All workers but one hang while they read the sums of a step: one has applied it, perhaps for so
-// long that its record is in the journal. Then it dies; or another one dies, so that it becomes the
-// source of the state, and it dies a little later, perhaps in the middle of the transfer.
+// All workers but one hang while they read the sums of a step. The one has applied the step,
+// perhaps for so long that its record is in the journal. Then it dies; or another worker dies, so
+// that the one becomes the source of the state, and dies a little later, perhaps in the middle of
+// the transfer.
 class OneAhead final : public Fault {
  public:
   using Fault::Fault;
@@ -13,7 +14,7 @@ class OneAhead final : public Fault {
   void begin() override {
     readings_left_ = between(1, 80);
     becomes_source_ = one_in(2);
-    // Records leave every 200 ms: before and after.
+    // Records leave every 200 ms, so this strikes before and after them.
     hold_ms_ = becomes_source_ ? between(5, 80) : between(5, 380);
     world_.on_moment.push_back([this](Moment moment, const std::string& process) {
       if (moment == Moment::kReading) on_reading(process);

@@ -3,11 +3,11 @@
 namespace lockstep::sim {
 namespace {
 
-// Frames from one worker stop to reach another one, or all others, for good; nobody is told.
-// Control connections are as they were, so that no lease shows it: the generation stands still
-// until it is formed anew, and then two cannot connect. Whoever is cut off from all others is the
-// one to go, and nobody else: so only it may be taken for dead. Of two that cannot hear each other
-// either may be.
+// Frames from one worker stop to reach another worker, or all others, for good, and no process
+// hears of it. Control connections still work, so no lease ends. The generation stands still until
+// the coordinator forms it again; then two workers cannot connect. A worker that is cut off from
+// all others has to go, so only that worker may be taken for dead. If two workers cannot hear each
+// other, either may be.
 class OneWay final : public Fault {
  public:
   using Fault::Fault;

@@ -3,7 +3,7 @@
 namespace lockstep::sim {
 namespace {
 
-// Shorter and longer than a lease.
+// Stops last for less or more than a lease.
 class StopProcess final : public Fault {
  public:
   using Fault::Fault;
@@ -11,7 +11,7 @@ class StopProcess final : public Fault {
     const int64_t times = between(1, 3);
     for (int64_t i = 0; i < times; ++i) at_random_time([this] { strike(); });
   }
-  // Every process that may be stopped; others ignore it.
+  // Wakes every process that may be stopped; others ignore it.
   void undo() override {
     cluster_.coordinator()->go_on();
     for (SimWorker* worker : cluster_.workers()) worker->go_on();
@@ -37,14 +37,14 @@ class StopProcess final : public Fault {
   }
 };
 
-// Whoever waits for it has to do without it: the coordinator has its agent end it.
+// The run has to go on without the worker: the coordinator has the worker's agent end it.
 class StopForEver final : public Fault {
  public:
   using Fault::Fault;
   void begin() override {
     at_random_time([this] {
       SimWorker* worker = any_worker();
-      // The first start waits for all, and ends the run where one does not come.
+      // The first start waits for all workers, and ends the run if one does not come.
       if (worker == nullptr || worker->trainer() == nullptr) return;
       if (worker->trainer()->generation() != 0) worker->stop();
     });

@@ -5,8 +5,8 @@
 namespace lockstep::sim {
 namespace {
 
-// Agents look at other times than the GPUs change, so a change may be told late, or never if it was
-// undone before. A connection that breaks may lose a notice or double it.
+// GPUs change at other times than agents look, so an agent may tell a change late, or never if it
+// was undone before. A connection that breaks may lose a notice or double it.
 class UnfitGpu final : public Fault {
  public:
   using Fault::Fault;

@@ -16,14 +16,15 @@ WorldOptions four() {
   return options;
 }
 
-// A take-over is a term of its own, but nothing is rolled back.
+// A take-over begins a term of its own, but rolls nothing back.
 std::string taken_over(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
   if (outcome.starts != 1 || outcome.seen.rollbacks != 0) return "the run did not go on in place";
   return outcome.seen.terms < 2 ? "the coordinator did not die" : "";
 }
 
-// A worker dies, and the coordinator with the commit that answers it: nothing of it is pushed.
+// A worker dies, and the coordinator dies with the commit that answers the death. It pushes nothing
+// of the commit.
 void dies_after(Script& s, GenerationState state) {
   s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 60)),
        [&s, state](const std::string& name) {
@@ -60,7 +61,7 @@ std::string stopped_by_order(const Outcome& outcome) {
   return outcome.starts == 2 ? "" : "the run did not stop";
 }
 
-// One member cannot hear of a change; then the coordinator dies, and the others switch or do not.
+// One member cannot hear of a change. Then the coordinator dies, and the others switch or do not.
 void one_misses_change(Script& s) {
   s.at(Moment::kApplied, static_cast<uint64_t>(s.between(8, 30)), [&s](const std::string& name) {
     s.world().disturbed.insert(name);
@@ -85,7 +86,7 @@ void order_and_kill(Script& s, const wire::Command& command) {
   s.cluster().command(command, [&s] { s.later(0, [&s] { s.cluster().coordinator()->kill(); }); });
 }
 
-// A worker is on its way out, so that the change for the next order cannot be planned yet.
+// A worker is on its way out, so the coordinator cannot plan the change for the next order yet.
 void dies_after_an_order(Script& s, const std::function<wire::Command(Script&)>& order) {
   s.at(Moment::kApplied, static_cast<uint64_t>(s.between(8, 30)), [&s, order](const std::string&) {
     s.later(0, [&s, order] {
@@ -96,7 +97,7 @@ void dies_after_an_order(Script& s, const std::function<wire::Command(Script&)>&
   });
 }
 
-// A worker dies, and the others hear of the stop with their next start only.
+// A worker dies, and the others hear of the stop only with their next start.
 void dies_after_a_stop(Script& s) {
   s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(8, 40)),
        [&s](const std::string& name) { s.kill(name); });
@@ -118,8 +119,8 @@ void restarted_twice_in_transfer(Script& s) {
   });
 }
 
-// Reports of checkpoints overtake those of evaluations: only so many batches of records may be on
-// their way.
+// Reports of checkpoints overtake reports of evaluations, because only so many batches of records
+// may be on their way.
 void stands_still_among_evaluations(Script& s) {
   s.at(Moment::kEvaluated, static_cast<uint64_t>(s.between(1, 40)), [&s](const std::string&) {
     s.later(0, [&s] { s.cluster().coordinator()->stop(); });
@@ -127,7 +128,7 @@ void stands_still_among_evaluations(Script& s) {
   });
 }
 
-// In the middle of an epoch everything is lost, and its user changes the job.
+// In the middle of an epoch everything is lost, and the user changes the job.
 void resumed_with(Script& s, const std::function<void(wire::JobSpec&, wire::DataFacts&)>& change) {
   s.at(
       Moment::kApplied, [](const SimWorker& w) { return w.trainer()->state().step == 11; },

@@ -14,7 +14,7 @@ WorldOptions workers(uint32_t nodes, uint32_t each) {
   return options;
 }
 
-// The run went on in place: no term was begun anew, nothing was rolled back.
+// The run went on in place: no new term, no rollback.
 std::string in_place(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
   if (outcome.seen.terms != 1 || outcome.seen.rollbacks != 0)
@@ -26,7 +26,7 @@ std::string finished(const Outcome& outcome) {
   return outcome.stuck;
 }
 
-// Two owners of one slot died in one step: that may be taken for a sample that kills.
+// Two owners of one slot died in one step. The run may take that for a sample that kills.
 std::string finished_or_suspected(const Outcome& outcome) {
   return outcome.was_stopped_by_samples ? "" : outcome.stuck;
 }
@@ -85,7 +85,7 @@ void all_die_between_batches(Script& s) {
        [&s](const std::string&) { s.later(s.between(0, 200), [&s] { s.kill_all_workers(); }); });
 }
 
-// A check finds a damage and the run goes back; before it is where it was, everything is lost.
+// A check finds a damage and the run goes back. Before it is where it was, everything is lost.
 void all_die_after_rollback(Script& s) {
   s.damage_at(9, Damage::kWeights);
   s.at(
@@ -96,9 +96,9 @@ void all_die_after_rollback(Script& s) {
       [&s](const std::string&) { s.later(0, [&s] { s.cluster().lose_everything(); }); });
 }
 
-// The same later: what was undone has left checkpoints that were dropped before, the journal has
-// the records up to one of them once more, and the one that was written of these is torn. All
-// members held the same weights of a wrong sum, so the checkpoints counted.
+// The same, later. The undone steps have left checkpoints that were dropped before, the journal has
+// the records up to one of them again, and the checkpoint that the run wrote of these steps is
+// torn. All members held the same weights of a wrong sum, so the checkpoints counted.
 void all_die_among_dropped(Script& s) {
   const auto again = [&s](Step step) {
     return [&s, step](const SimWorker& w) {
@@ -118,8 +118,8 @@ void dies_in_evaluation(Script& s) {
        [&s](const std::string& name) { s.later(s.between(0, 6), [&s, name] { s.kill(name); }); });
 }
 
-// Everybody has passed the gate of the evaluation. What the writer alone would report is not sent
-// yet, and perhaps the others are in the next step.
+// All members have passed the gate of the evaluation. A report that only the writer makes is not
+// sent yet, and the others may be in the next step.
 void writer_dies_after_evaluation(Script& s) {
   const auto left = std::make_shared<int64_t>(s.between(1, 3));
   s.at(
@@ -128,7 +128,7 @@ void writer_dies_after_evaluation(Script& s) {
       [&s](const std::string& name) { s.kill(name); });
 }
 
-// Others take their places while evaluations go on that decide where the run ends.
+// Other workers take the places of the dead while evaluations decide where the run ends.
 void others_join_with_patience(Script& s) {
   for (const uint64_t nth : {s.between(1, 20), s.between(30, 60)})
     s.at(Moment::kApplied, static_cast<uint64_t>(nth), [&s](const std::string& name) {
@@ -136,7 +136,7 @@ void others_join_with_patience(Script& s) {
     });
 }
 
-// Everybody is at the end by patience; who was to say so to all dies.
+// All members are at the end by patience. The writer, which has to tell all, dies.
 void writer_dies_where_patience_ends(Script& s) {
   const Step last = s.world().end();
   s.at(
@@ -153,7 +153,7 @@ void goes_back_across_the_best(Script& s) {
   s.damage_at(static_cast<Step>(s.between(13, 16)), Damage::kWeights);
 }
 
-// Of the whole run's. The others train on, so its state is nowhere any more.
+// The best evaluation of the whole run. The others train on, so no process has its state any more.
 void writer_dies_as_it_keeps_the_best(Script& s) {
   const Step best = s.world().track_until(s.world().options.steps).best.step;
   s.at(
@@ -192,7 +192,7 @@ void node_dies(Script& s) {
   });
 }
 
-// Two generations pass meanwhile.
+// Two generations pass during the stop.
 void stopped_before_publishing(Script& s) {
   s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 40)),
        [&s](const std::string& name) {
@@ -207,7 +207,7 @@ void stopped_before_publishing(Script& s) {
        });
 }
 
-// Its checkpoint is written only when it goes on, while the new writer writes a newer one.
+// The writer writes its checkpoint only when it goes on, while the new writer writes a newer one.
 void old_writer_wakes_up(Script& s) {
   s.at(
       Moment::kApplied,

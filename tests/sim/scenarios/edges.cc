@@ -1,6 +1,6 @@
-// The script's code between two epochs: who has run it, and who has not, when the members change.
-// That each state saw each edge once, with its evaluation, is for the checks to say
-// (checks/check_edges.cc, checks/check_state.cc).
+// The script's code between two epochs: which members have run it when the members change. The
+// checks test that each state saw each edge once, with its evaluation (checks/check_edges.cc,
+// checks/check_state.cc).
 #include <algorithm>
 
 #include "tests/sim/scenario.h"
@@ -16,7 +16,7 @@ WorldOptions epochs() {
   options.has_edges = true;
   options.samples = kEpoch * options.global_batch;
   options.steps = 2 * kEpoch + 5;  // the run ends within an epoch
-  options.checkpoint_every = 4;    // so one is of a step with an edge
+  options.checkpoint_every = 4;    // so one checkpoint is of a step with an edge
   options.check_every = 4;
   return options;
 }
@@ -27,7 +27,7 @@ WorldOptions without_evaluation() {
   return options;
 }
 
-// A hang of the code between two epochs is judged by cluster.hang_s, and not by the lease.
+// cluster.hang_s, not the lease, decides when the code between two epochs hangs.
 WorldOptions slow_code() {
   WorldOptions options = epochs();
   options.edge_ms = 4'000;
@@ -44,7 +44,7 @@ std::string went_on_in_place(const Outcome& outcome) {
   return outcome.seen.generations < 2 ? "nobody died" : "";
 }
 
-// The first one in an edge dies there, or another one that may be behind it.
+// The first member in an edge dies there, or another one that may not be there yet.
 void dies_in_an_edge(Script& s) {
   s.at(Moment::kEdge, static_cast<uint64_t>(s.between(1, 8)), [&s](const std::string& name) {
     const auto others = s.others(name);
@@ -54,7 +54,7 @@ void dies_in_an_edge(Script& s) {
   });
 }
 
-// One has run the edge, and all others are held before theirs until it has died.
+// One member has run the edge. All others stand still before theirs until it has died.
 void only_one_has_crossed(Script& s) {
   s.at(Moment::kEdge, 1, [&s](const std::string& first) {
     for (SimWorker* other : s.others(first)) other->stall(60);
@@ -62,7 +62,7 @@ void only_one_has_crossed(Script& s) {
   });
 }
 
-// All but one have run the edge, or are in it, when a death changes the members: it is behind.
+// All members but one have run the edge, or are in it, when a death changes the members.
 void one_has_not_crossed(Script& s) {
   s.at(Moment::kEvaluated, 1, [&s](const std::string& late) {
     s.worker(late)->stall(80);
@@ -91,7 +91,7 @@ void stops_at_an_edge(Script& s) {
   });
 }
 
-// The step after which the stop, and the checkpoint of it, come is that of an edge.
+// The stop comes after a step with an edge, and so does its checkpoint.
 void stops_before_an_edge(Script& s) {
   s.at(
       Moment::kBeforePublish,
@@ -106,8 +106,8 @@ std::string stopped_and_went_on(const Outcome& outcome) {
   return outcome.starts == 2 ? "" : "the run did not stop";
 }
 
-// The coordinator is away while an epoch ends, and so many batches of records wait that an answer
-// to the prepare would overtake the evaluation. A worker dies as the first one comes to the edge.
+// The coordinator is away while an epoch ends. So many batches of records wait that an answer to
+// the prepare would overtake the evaluation. A worker dies as the first one comes to the edge.
 WorldOptions many_batches() {
   WorldOptions options = epochs();
   options.eval_every = 1;

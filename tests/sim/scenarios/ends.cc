@@ -1,4 +1,4 @@
-// Ends of runs, and the checkpoints that they are begun again from.
+// Ends of runs, and the checkpoints from which they begin again.
 #include <algorithm>
 
 #include "tests/sim/scenario.h"
@@ -46,7 +46,7 @@ std::string went_on(const Outcome& outcome) {
   return outcome.starts == 1 ? "" : "the run ended although an older checkpoint was there";
 }
 
-// It is to stop, and before it can write anything all its workers die.
+// The run is to stop. Before it can write anything, all its workers die.
 void dies_as_it_stops(Script& s) {
   s.at(Moment::kApplied, static_cast<uint64_t>(s.between(1, 8)), [&s](const std::string&) {
     s.later(0, [&s] { s.cluster().coordinator()->request_stop(); });
@@ -82,7 +82,7 @@ void misses_the_end(Script& s) {
        });
 }
 
-// A worker is left out by a planned change, and the coordinator dies with the commit of the switch.
+// A planned change leaves a worker out, and the coordinator dies with the commit of the switch.
 void dies_with_the_switch(Script& s) {
   s.at(Moment::kApplied, static_cast<uint64_t>(s.between(4, 30)), [&s](const std::string&) {
     wire::Command command;
@@ -99,8 +99,8 @@ std::string next_took_over(const Outcome& outcome) {
   return outcome.seen.terms < 2 ? "the coordinator did not die" : "";
 }
 
-// The coordinator stands still while one dies in an evaluation: the answers of the others and their
-// reports of that evaluation reach it in one turn.
+// The coordinator stands still while a member dies in an evaluation. The answers of the others and
+// their reports of that evaluation reach the coordinator in one turn.
 void hears_all_at_once(Script& s) {
   s.at(Moment::kEvaluating, static_cast<uint64_t>(s.between(1, 12)),
        [&s](const std::string& name) { s.kill(name); });

@@ -1,4 +1,4 @@
-// Machines that are ill: one that hangs for good, one that is slow, one that computes wrong.
+// Ill machines: one hangs for good, one is slow, one computes wrong.
 #include "tests/sim/scenario.h"
 
 namespace lockstep::sim {
@@ -71,7 +71,7 @@ std::string went_on(const Outcome& outcome) {
   return outcome.starts == 1 ? "" : "the run had to be started again";
 }
 
-// 65 where both had the same samples in hand.
+// The run ends with 65 if both workers had the same samples in hand.
 std::string ended_at_the_second(const Outcome& outcome) {
   if (outcome.stuck != "the run ended with 65" && outcome.stuck != "the run ended with 70")
     return "it was not ended: " + outcome.stuck;
@@ -89,20 +89,20 @@ void damaged_after_last_check(Script& s) {
   s.damage_at(static_cast<Step>(s.between(17, 23)), Damage::kWeights);
 }
 
-// A step of which only the end of the run asks for a comparison.
+// Only the end of the run compares this step.
 void damaged_before_the_end(Script& s, Damage what) {
   s.damage_at(s.world().end() - 1, what);
 }
 
-// Nobody else has worked with it when it is compared: the same step, done again, tells who was
-// wrong.
+// No other worker has computed with the wrong state when it is compared. So the same step, done
+// again, tells which worker was wrong.
 void damaged_before_check(Script& s) {
   s.at(
       Moment::kApplied, [](const SimWorker& w) { return w.trainer()->state().step % 4 == 3; },
       [&s](const std::string& name) { s.worker(name)->damage(Damage::kResult); });
 }
 
-// StateCheck sees that it is the right one.
+// StateCheck tests that the named worker is the right one.
 std::string named_at_once(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
   if (outcome.starts != 1) return "the run had to be started again";
@@ -111,14 +111,14 @@ std::string named_at_once(const Outcome& outcome) {
   return outcome.seen.named.size() == 1 ? "" : "nobody was named";
 }
 
-// It has spread to the other one, or nobody knows whether it has.
+// The damage has spread to the other worker, or the run cannot tell whether it has.
 std::string undone(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
   return outcome.seen.rollbacks == 1 && outcome.starts == 1 ? "" : "it was not undone at once";
 }
 
-// What went wrong differs each time. The right result is the same each time the same step is
-// compared first, and two attempts at it name the right one, as StateCheck sees.
+// The wrong result differs each time. The right result is the same whenever the same step is
+// compared first, so two attempts at it name the right worker, as StateCheck tests.
 std::string ended_or_named(const Outcome& outcome) {
   if (outcome.stuck.empty()) return outcome.seen.named.size() == 1 ? "" : "nobody was named";
   if (outcome.stuck != "the run ended with 70") return "it was not ended: " + outcome.stuck;
@@ -146,8 +146,8 @@ void scale(Script& s, uint32_t workers) {
   s.cluster().command(command);
 }
 
-// While the place is not wanted, its GPU becomes unfit, and fit again just before the place is
-// wanted. The agent has looked in between only.
+// While no worker is wanted at the place, its GPU becomes unfit, and fit again just before a worker
+// is wanted there. The agent has looked only in between.
 void scaled_over_an_unfit_gpu(Script& s) {
   s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 40)), [&s](const std::string&) {
     s.later(0, [&s] { scale(s, 3); });
@@ -160,7 +160,7 @@ void scaled_over_an_unfit_gpu(Script& s) {
   });
 }
 
-// Four members, and one that came to the place when its GPU was fit again.
+// The four members, and one that came to the place when its GPU was fit again.
 std::string left_and_came_back(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
   if (outcome.seen.evictions != 0 || outcome.starts != 1) return "somebody was taken for dead";
@@ -169,7 +169,7 @@ std::string left_and_came_back(const Outcome& outcome) {
              : std::to_string(outcome.seen.members.size()) + " processes were members";
 }
 
-// One of four is four times as slow, and slots are enough to spread.
+// One of four is four times as slow, and there are enough slots to move.
 std::string rebalanced(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
   if (outcome.seen.terms != 1 || outcome.seen.evictions != 0) return "somebody was taken for dead";

@@ -1,4 +1,4 @@
-// Connections that break although nobody dies.
+// Connections that break although no process dies.
 #include "tests/sim/scenario.h"
 
 namespace lockstep::sim {
@@ -23,7 +23,7 @@ std::string unmoved(const Outcome& outcome) {
   return outcome.seen.generations == 1 && outcome.seen.evictions == 0 ? "" : "somebody was evicted";
 }
 
-// For good, between two of them.
+// Cuts the link between two workers for good.
 void cut_link(Script& s) {
   s.at(Moment::kApplied, static_cast<uint64_t>(s.between(1, 60)), [&s](const std::string& name) {
     const std::string other = s.others(name).front()->name();
@@ -32,7 +32,7 @@ void cut_link(Script& s) {
   });
 }
 
-// Of one with both others: it is the one to go, whatever its rank is.
+// Cuts one worker off from both others. That worker has to go, whatever its rank is.
 void cut_off(Script& s, bool is_inward) {
   s.at(Moment::kApplied, static_cast<uint64_t>(s.between(1, 60)),
        [&s, is_inward](const std::string& name) {
@@ -45,7 +45,7 @@ void cut_off(Script& s, bool is_inward) {
        });
 }
 
-// The two that are left finish before the bar of the third is over.
+// The two workers that are left finish before the third one may come back.
 std::string one_evicted(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
   if (outcome.seen.terms != 1) return "the run did not go on in place";

@@ -1,4 +1,4 @@
-// Samples that do harm: they kill whoever reads them, or make the loss no number.
+// Harmful samples: they kill the worker that reads them, or make the loss NaN or infinite.
 #include "tests/sim/scenario.h"
 
 namespace lockstep::sim {
@@ -19,7 +19,7 @@ WorldOptions some_workers(uint32_t workers, bool skips) {
   return options;
 }
 
-// Several steps on each batch, as a loop with phases makes them.
+// A loop with phases makes several steps on each batch.
 WorldOptions in_turns(bool skips) {
   WorldOptions options = four(skips);
   options.turns = 3;
@@ -39,12 +39,12 @@ void absurd(Script& s) {
   s.world().absurd = some(s);
 }
 
-// Whichever slot is asked for, the script raises.
+// The script raises at every slot.
 void raises(Script& s) {
   s.world().raises = static_cast<Step>(s.between(0, 23));
 }
 
-// So fast that all checkpoints are written before the first records leave.
+// So fast that workers write all checkpoints before the first records leave.
 WorldOptions quick() {
   WorldOptions options = four(true);
   options.compute_ms = 2;
@@ -53,7 +53,7 @@ WorldOptions quick() {
   return options;
 }
 
-// The members switch while nobody knows yet what the last step before has done.
+// The members switch before any process knows the loss of the last step before the switch.
 void absurd_while_one_joins(Script& s) {
   s.at(Moment::kApplied, static_cast<uint64_t>(s.between(5, 30)),
        [&s](const std::string& process) { s.kill(process); });
@@ -75,13 +75,13 @@ std::string skipped(const Outcome& outcome) {
   return outcome.seen.skips == 1 ? "" : std::to_string(outcome.seen.skips) + " runs are skipped";
 }
 
-// At most one slot is left out before it is clear, and it comes back.
+// At most one slot is left out before it is clear that the script is at fault. The slot comes back.
 std::string script_at_fault(const Outcome& outcome) {
   if (outcome.stuck != "the run ended with 64") return "it was not ended: " + outcome.stuck;
   return outcome.seen.skips <= 1 ? "" : std::to_string(outcome.seen.skips) + " slots are skipped";
 }
 
-// An entry for each of the batch's steps from the first one without the samples on.
+// Expects an entry for each of the batch's steps, from the first one without the samples on.
 std::string skipped_in_batch(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
   if (outcome.starts != 1) return "the run had to be started again";
@@ -89,7 +89,7 @@ std::string skipped_in_batch(const Outcome& outcome) {
   return is_right ? "" : std::to_string(outcome.seen.skips) + " runs are skipped";
 }
 
-// What a slot has done is undone by a rollback, what it would do by none.
+// The run rolls back what a slot has done. For what a slot would do, it rolls nothing back.
 std::string skipped_in_place(const Outcome& outcome) {
   return outcome.seen.rollbacks == 0 ? skipped(outcome) : "the run was rolled back";
 }

@@ -37,8 +37,8 @@ std::string ended_by_two_coordinators(const Outcome& outcome) {
   return outcome.seen.terms > 1 ? "" : "the coordinator did not die";
 }
 
-// The first that knows of the end is about to say so. Whoever is the next coordinator hears of it
-// when the members register.
+// The first member that knows of the end is about to say so. The next coordinator hears of it when
+// the members register.
 void coordinator_dies_as_the_script_ends(Script& s) {
   s.at(Moment::kApplied, is_at_end,
        [&s](const std::string&) { s.later(0, [&s] { s.cluster().coordinator()->kill(); }); });
@@ -97,8 +97,8 @@ void order(Script& s, int64_t after_ms, const std::function<void(wire::Command&)
 }
 
 // The only member loses the coordinator, and trains on in its generation. A worker that waited for
-// a place begins again without it, and comes to the end earlier. The last order makes the new term
-// not wait for the lost one.
+// a place begins again without that member, and comes to the end earlier. The last order makes the
+// new term not wait for the lost member.
 void one_trains_beyond_the_end(Script& s) {
   s.at(Moment::kApplied, 1, [&s](const std::string&) {
     order(s, 0, [](wire::Command& command) { command.set_scale_to(1); });
@@ -138,7 +138,7 @@ std::vector<Scenario> scenarios_of_script_ends() {
   of_two.workers_per_node = 1;
   of_two.steps = 400;
   of_two.checkpoint_every = 0;
-  of_two.script_ends_ms = 1'900;  // before an agent kills who is silent for two leases
+  of_two.script_ends_ms = 1'900;  // before an agent kills a worker that is silent for two leases
   return {
       {"ends-in-its-body", ends_in_body(), [](Script&) {}, ended_in_one_generation},
       {"ends-as-a-step-is-applied", ends(ScriptEnds::kInApply), [](Script&) {},

@@ -19,7 +19,7 @@ bool has_identity(const Disk::Entries& entries) {
   });
 }
 
-// One term asks, the next one trains; a coordinator that died has had terms of its own.
+// One term asks, the next term trains. A coordinator that died had terms of its own.
 std::string asked_once(const Outcome& outcome, uint32_t least_terms) {
   if (!outcome.stuck.empty()) return outcome.stuck;
   if (outcome.starts != 1 || outcome.seen.rollbacks != 0) return "the run began again";
@@ -45,7 +45,7 @@ std::string ended_with(const Outcome& outcome, const std::string& code) {
                                                        : "it was not refused: " + outcome.stuck;
 }
 
-// While workers register, which they do for the first 250 ms, one after the other.
+// Kills while workers register, one after the other, in the first 250 ms.
 void kill_while_open(Script& s) {
   s.later(s.between(20, 300), [&s] {
     const auto workers = s.cluster().workers();

@@ -171,7 +171,7 @@ void Disk::rot(Step last) {
   const std::string& name = checkpoints_.rbegin()->first;
   Stored& newest = checkpoints_.rbegin()->second;
   if (newest.info.manifest.resume.step == last) return;
-  // One that was rolled back, or was never journalled, is nothing to go back to.
+  // The run cannot go back to a checkpoint that was rolled back or never journalled.
   const auto contents = open_journal()->load();
   const bool is_another_left = std::any_of(
       contents->checkpoints.begin(), contents->checkpoints.end(), [&](const auto& entry) {

@@ -50,8 +50,8 @@ class Disk {
   const std::vector<Entries>& commits() const { return commits_; }
   // The disk as a new process finds it.
   std::unique_ptr<coordinator::Journal> open_journal();
-  // A journal that has lost its end: only the first commits are there, and the file beside the
-  // journal is not changed.
+  // A journal that has lost its end: only its first commits are there, and the file with its head
+  // is not changed.
   std::unique_ptr<coordinator::Journal> open_cut_journal(size_t commits);
 
   Result<CheckpointInfo> write_checkpoint(const Manifest& manifest, const ModelState& state);

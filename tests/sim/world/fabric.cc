@@ -47,7 +47,7 @@ const Segment& Fabric::seen_by(const std::string& reader, const Segment& segment
   return frozen == frozen_.end() ? segment : frozen->second;
 }
 
-// Pokes only schedule: nobody acts from inside another's change.
+// Pokes only schedule: no process acts inside another's change.
 void Fabric::changed() const {
   for (const auto& [process, poke] : pokes_) poke();
 }

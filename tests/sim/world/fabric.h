@@ -3,9 +3,8 @@
 // As in the real data plane, no process writes another's memory, every flag has one writer, and
 // memory refuses no late reader: data that is rewritten too early is read torn.
 //
-//   Segment (one per process)   partials and slices of each bucket, each with the tag under which
-//   it
-//                               was published; counts of what its owner has read; closed flag
+//   Segment (one per process)   partials and slices of each bucket, each with the tag of its
+//                               collective; counts of what its owner has read; closed flag
 //   Fabric                      finds segments by (generation, member), tells all of changes,
 //                               breaks links in one or both directions, and says what has broken
 //

@@ -60,7 +60,7 @@ Process::Process(World& world, std::string name)
       pid_(world.next_pid()),
       loop_(world.loop, world.clock_rate(pid_)) {}
 
-// What others still send to it finds no loop of its own any more.
+// Later messages to this process find no loop of it any more.
 Process::~Process() {
   if (is_alive()) world_.network.exit(name_);
 }

@@ -38,18 +38,18 @@ uint64_t contribution(const ModelState& from, uint32_t slot, uint32_t bucket, ui
 // The sum of one element over its slots, in order. Begin with 0.
 uint64_t add_slot(uint64_t sum, uint32_t slot, uint64_t contribution);
 
-// What all ranks have received in a step, as its record has it, without any rank's own weights.
+// The hash of what all ranks receive in a step, as its record has it, without a rank's own weights.
 uint64_t hash_of(const std::vector<uint64_t>& sums);
 
 // `sums` by bucket, then element.
 ModelState next_state(const ModelState& from, const std::vector<uint64_t>& sums);
 
-// What the script's code between two epochs makes of a state. It goes by the evaluation before it:
-// `seen`, 0 if none is due.
+// The state that the script's code between two epochs makes of `from`. The code goes by the
+// evaluation before it: `seen`, 0 if none is due.
 ModelState after_edge(const ModelState& from, uint64_t seen);
 
-// Slots that policy leaves out belong to the run. They hold in every generation newer than the one
-// that was given out when their harm was known.
+// Slots that policy leaves out belong to the run. They hold in every generation newer than the
+// newest one that existed when their harm became known.
 class Reference {
  public:
   Reference(uint64_t seed, const RunShape& shape) : seed_(seed), shape_(shape) { begin(); }
@@ -58,7 +58,7 @@ class Reference {
   // The code between two epochs is told this of the state before it. Empty: there is no such code.
   std::function<uint64_t(const ModelState&, Generation)> seen_at_edge;
 
-  // As `generation` computes it; by default the newest generation. Where an edge follows, before
+  // The state as `generation` computes it; by default the newest one. If an edge follows, before
   // it.
   const ModelState& after(Step steps, Generation generation = kNewestGeneration);
   // REQUIRES: seen_at_edge.

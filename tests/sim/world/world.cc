@@ -114,8 +114,8 @@ World::World(uint64_t the_seed, const WorldOptions& the_options, std::string the
               from + ">" + to, envelope.term(), envelope.generation());
     for (const auto& check : checks) check->on_message(from, to, envelope);
   });
-  // What was found late, after newer generations had begun without a skip, or were planned without
-  // it, so that their members may have switched already, is cut with them.
+  // A skip may be found late: newer generations had begun without it, or were planned without it,
+  // so that their members may have switched already. Then the rollback cuts these generations.
   disk.on_commit = [this, newest = Generation{0}](const Disk::Entries& entries) mutable {
     trace.add("commit", "journal", entries.size(), disk.commits().size());
     for (const coordinator::JournalEntry& entry : entries) {
@@ -129,8 +129,8 @@ World::World(uint64_t the_seed, const WorldOptions& the_options, std::string the
   };
 }
 
-// A start after a death tells all of an end by the script that somebody knows of. Whoever knew of
-// another one is dead, or is left behind.
+// A start after a death tells the members of an end by the script that any of them knows of. A
+// member that knew of another end is dead, or is left behind.
 void World::follow(const coordinator::GenerationEntry& entry) {
   if (entry.state == coordinator::GenerationState::kPlanned) planned_.insert(entry.generation);
   const bool is_new = entry.state == coordinator::GenerationState::kStarted &&
@@ -206,7 +206,7 @@ bool World::is_ended_at_edge(Step applied) const {
   return options.script_ends == ScriptEnds::kAtEdge && applied >= options.script_steps;
 }
 
-// In a step of which all samples are left out no script says anything.
+// If all samples of a step are left out, no script votes in it.
 Step World::last(Generation generation) {
   if (options.script_ends == ScriptEnds::kByClock) return ended ? ended->at.step : options.steps;
   if (options.script_ends == ScriptEnds::kNever) return options.steps;
@@ -256,7 +256,7 @@ uint64_t World::seen_at_edge(const ModelState& state, Generation generation) {
   return is_evaluated ? 1 + evaluation_of(state).correct() : 0;
 }
 
-// So that a step takes about as long whatever the number of workers at the start.
+// Makes a step take about as long whatever the number of workers at the start.
 int64_t World::slot_ms(const std::string& place) {
   const uint64_t workers = uint64_t{options.nodes} * options.workers_per_node;
   const uint64_t most = 1 + static_cast<uint64_t>(options.compute_ms) * workers / options.slots;

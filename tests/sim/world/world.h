@@ -25,7 +25,7 @@
 
 namespace lockstep::sim {
 
-inline constexpr char kLearningRate[] = "optimizer.lr";  // what a script says of itself
+inline constexpr char kLearningRate[] = "optimizer.lr";  // a fact that a script tells of itself
 
 // Points in a history at which a fault may strike exactly.
 enum class Moment : uint8_t {
@@ -48,11 +48,11 @@ enum class Moment : uint8_t {
   kEdge,  // in the script's code between two epochs
   kCount,
 };
-// Random faults strike at the moments before it. A new moment comes last, or it would change them.
+// Random faults strike at the moments before it. A new moment comes last, or it would change seeds.
 inline constexpr auto kDrawnMoments = static_cast<uint64_t>(Moment::kEdge);
 const char* moment_name(Moment moment);
 
-// The generation whose start this entry gives to its members: at once, or to switch to by
+// The generation whose start this entry gives to its members, to begin at once or to switch to by
 // themselves. 0: none.
 Generation told_by(const coordinator::JournalEntry& entry);
 
@@ -105,7 +105,7 @@ class Check {
   virtual void on_evaluated(const Evaluated&) {}
   virtual void on_crossed(const Crossed&) {}
   virtual void on_finished(const Finished&) {}
-  // The script has ended the run there, as this worker knows.
+  // The script has ended the run at this point, as this worker knows.
   virtual void on_ended(const Finished&) {}
   // kill -9 of a worker, or the loss of its machine.
   virtual void on_killed(const std::string& process, bool in_evaluation) {
@@ -227,7 +227,7 @@ class World {
   std::set<std::string> was_damaged;           // places that were ever damaged
   std::map<std::string, uint64_t> misread;     // by place: samples that a script finds only there
   std::map<std::string, std::string> mistold;  // by place: the lr that a script has only there
-  std::optional<Finished> ended;  // by its script, as a member knows that is not left behind
+  std::optional<Finished> ended;  // by its script; from a member that is not left behind
 
   // Fills in what a worker of this place registers with.
   void tell(const std::string& place, wire::Register* hello) const;
@@ -241,8 +241,8 @@ class World {
   bool votes_to_end(const std::string& process, Step applied) const;
   bool is_ended_in_apply(Step applied) const;
   bool is_ended_at_edge(Step applied) const;
-  // Whether a newer generation has started after a death. What a member does that has not heard of
-  // it takes no effect.
+  // Whether a newer generation has started after a death. The acts of a member that has not heard
+  // of it take no effect.
   bool is_left_behind(Generation generation) const { return generation < newest_start_; }
   // Where the run ends by its plan or its script.
   Step last(Generation generation = kNewestGeneration);
@@ -250,11 +250,11 @@ class World {
   // `generation` computes them, by default the newest one.
   EvalTrack track_until(Step step, Generation generation = kNewestGeneration);
   Step end(Generation generation = kNewestGeneration);
-  // Whether the script's code follows the state after `step` steps; and whether a state that stands
-  // there has seen it.
+  // Whether an edge follows the state after `step` steps, and whether a state at `at` has crossed
+  // it.
   bool has_edge(Step step, Generation generation = kNewestGeneration);
   bool is_past_edge(const ResumePoint& at, Generation generation);
-  // What that code is told of this state.
+  // The value that the code of an edge is told of this state.
   uint64_t seen_at_edge(const ModelState& state, Generation generation);
   // The result of an evaluation of this state.
   wire::EvalReport evaluation_of(const ModelState& state) const;
