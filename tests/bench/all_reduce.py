@@ -5,10 +5,10 @@
                   [--sizes BYTES ...]
 
 PYTHON must be able to import torch; it runs torch.distributed's gloo with one thread a process.
-Every sweep runs ours and gloo one after the other at each size, so that whatever else the machine
-does meets both. Prints medians over all rounds, the quartiles, the ratio of the medians and of the best
-rounds and of the processor time of rank 0 (which others on the machine disturb least), and, as what memory
-allows, the time in which both ranks copy the buffer once: two of the three passes that any
+Every sweep runs ours and gloo one after the other at each size, so that the machine's other work
+meets both. Prints medians over all rounds, the quartiles, and the ratio of the medians, of the best
+rounds and of the processor time of rank 0 (which other work disturbs least). For what memory allows
+it also prints the time in which both ranks copy the buffer once: two of the three passes that any
 all-reduce must make (read own, read the peer's, write the sum).
 """
 import argparse

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What checks for silent corruption cost: steps per second with train.check_every 100 and 10,
-against none.
+"""The cost of checks for silent corruption: steps/s with train.check_every 100 and 10, against
+none.
 
     check_cost.py [--workers 2] [--rounds 5] [--seconds 6] [--data DIR]
 
-Every round runs all settings in turn, each in a run of its own; the rate is taken by a worker's own
-/metrics over `--seconds`, behind the first steps. Prints the median ratio to the rate without
-checks in the same round, and the range of the rounds; the same for the processor time that all
-workers spend on a step, which other work on the machine disturbs less; then one JSON object.
+Every round runs all settings in turn, each in a run of its own. A worker's own /metrics give the
+rate over `--seconds`, after the first steps. Prints the median ratio to the rate without checks in
+the same round, and the range of the rounds; the same for the processor time that all workers spend
+on a step, which other work on the machine disturbs less; then one JSON object.
 """
 import argparse
 import json
@@ -27,7 +27,7 @@ WARM_STEPS = 100
 
 
 def processor_s(pids):
-    """That these processes have used so far."""
+    """The processor time that these processes have used so far."""
     fields = [pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
               for pid in pids]
     return sum(int(f[11]) + int(f[12]) for f in fields) / os.sysconf("SC_CLK_TCK")
@@ -58,7 +58,7 @@ def measure(directory, args, model, every):
 
 
 def rounds_of(args, model):
-    """What measure() gives, by setting, one of each round."""
+    """The results of measure() by setting, one for each round."""
     found = {every: [] for every in EVERY}
     for turn in range(args.rounds):
         order = EVERY if turn % 2 == 0 else EVERY[::-1]

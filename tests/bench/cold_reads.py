@@ -4,18 +4,20 @@ same file.
 
     cold_reads.py --bin build/release/bin [--scratch DIR] [--rounds 5]
 
-Records of 3 KB, 100 KB and 1 MB in permuted order, other places in each round and the same for all
-readers, and large pieces in sequence. The loader makes batches of them, of the same number of records
-in the order of an epoch: stored images of such a size (IDX), and PNG images of 3 KB and of 100 KB, in a
-tar shard and as files of their own, nearly all of which is a chunk that no decoder looks into. Before
-each measurement the files are put out of the page cache (posix_fadvise). Turns alternate: all rows of a
-round, then the next round, which begins with another row: what the host of a virtual machine has cached
-helps whoever comes later. Printed are the medians of the rounds in MB/s with their range, the processor
-time a GB, and the ratio to the first row; --json keeps the figures of every round.
+The readers read records of 3 KB, 100 KB and 1 MB in permuted order, other places in each round and
+the same for all readers, and large pieces in sequence. The loader makes batches of as many records
+in the order of an epoch: stored images of such a size (IDX), and PNG images of 3 KB and of 100 KB,
+in a tar shard and as files of their own. Nearly all of such a PNG is a chunk that no decoder looks
+into.
 
-fio reads at random places by itself: psync one at a time, and io_uring with 32 in flight, both through
-the page cache, and io_uring around it (direct, for records of whole pages). dd is for the sequence. What
-is not installed is a row `not measured`.
+Before each measurement posix_fadvise puts the files out of the page cache. Turns alternate: all
+rows of a round, then the next round, which begins with another row, because the cache of a virtual
+machine's host helps the later rows. Prints the medians of the rounds in MB/s with their range, the
+processor time a GB, and the ratio to the first row; --json keeps the figures of every round.
+
+fio reads at random places by itself: psync one at a time, and io_uring with 32 in flight, both
+through the page cache, and io_uring around it (direct, for records of whole pages). dd reads in
+sequence. A program that is not installed is a row `not measured`.
 """
 import argparse
 import io
@@ -33,9 +35,9 @@ import time
 import zlib
 
 DEADLINE_S = 600
-# Whole records of every size; from 1 GiB on only some of the content makes the fingerprint.
+# Whole records of every size. From 1 GiB on, only some of the content makes the fingerprint.
 FILE_BYTES = 15 * 75 << 20
-# Of PNG images: bytes of one, how many there are, and how many of them are read.
+# PNG images: the bytes of one, how many there are, and how many of them are read.
 PICTURES = ((3_072, 60_000, 6_000), (102_400, 8_000, 1_500))
 # Name, bytes of a record, records, order, height and width of an image of that size.
 PATTERNS = (("3 KB records", 3_072, 4_000, "permuted", (48, 64)),
@@ -43,7 +45,7 @@ PATTERNS = (("3 KB records", 3_072, 4_000, "permuted", (48, 64)),
             ("1 MB records", 1_048_576, 250, "permuted", (1024, 1024)),
             ("8 MB in sequence", 8_388_608, 48, "sequential", None))
 READERS = ("one-by-one", "pread", "page-cache")
-# What data.reader and data.read_ahead_mb say.
+# Values of data.reader and data.read_ahead_mb.
 LOADERS = (("auto", 0), ("auto", 64), ("mmap", 64), ("pread", 64))
 BATCH_BYTES = 4 << 20
 BATCH_SAMPLES = 128
@@ -111,7 +113,7 @@ def loader_rows(programs, directory, record, records, decoded=False):
 
 
 def rows_of(bench, path, record, records, order):
-    """Name and what measures it, given the round; None: cannot be measured."""
+    """Pairs of a name and a function of the round that measures it; None: cannot be measured."""
     def of_reader(reader):
         return lambda seed: ours(bench, path, reader, record, records, order, seed)
 
@@ -134,7 +136,7 @@ def idx_header(kind, *dimensions):
 
 
 def make_images(directory):
-    """Bytes that as_images() makes images of."""
+    """Writes bytes of which as_images() makes images."""
     directory.mkdir()
     path = directory / "train-images-idx3-ubyte"
     with open(path, "wb") as file:
@@ -161,7 +163,7 @@ def png_chunk(kind, data):
 
 
 def picture(size):
-    """16 x 16, in so many bytes."""
+    """A PNG of 16 x 16 in `size` bytes."""
     grey = b"".join(b"\0" + os.urandom(16) for _ in range(16))
     head = b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 16, 8, 0, 0, 0, 0))
     tail = png_chunk(b"IDAT", zlib.compress(grey)) + png_chunk(b"IEND", b"")
@@ -231,7 +233,7 @@ def main():
     all_seen = {}
     with tempfile.TemporaryDirectory(prefix="lockstep-cold-reads-", dir=args.scratch) as scratch:
         directory = pathlib.Path(scratch)
-        os.environ["TMPDIR"] = scratch  # what the loader keeps of the data
+        os.environ["TMPDIR"] = scratch  # the loader's caches of the data
         images, bench = make_images(directory / "images"), args.bin / "bench_reads"
         for name, record, records, order, size in PATTERNS:
             rows = rows_of(bench, images, record, records, order)

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""What deploy/SIZING.md counts: series of /metrics and bytes that are written, by number of members.
+"""The counts of deploy/SIZING.md: series of /metrics and written bytes, by number of members.
 
     tests/bench/counts.py series [--members 10,512,513,10000]
     tests/bench/counts.py records [--members 1,8] [--batch-steps 100] [--steps 2000]
     tests/bench/counts.py records --members 1024 --batch-steps 10 --steps 20
     tests/bench/counts.py run [--members 1,2,4] [--steps 1000] [--checkpoints 200]
 
-series and records: a real coordinator and members that only talk (load_members.h); the last one
-whom the coordinator waits for does not come, so that nobody has a rank, or all have one and report
-records of steps that nobody computed.
-run: `lockstep run` on made-up images. Counts do not depend on the machine's speed, but for records:
-workers batch them by time as well (200 ms), so slow steps make small batches; see --batch-steps.
+series and records: a real coordinator and members that only talk (load_members.h). The coordinator
+waits for one more member, which does not come, so no member has a rank; or all come and report
+records of steps that they did not compute.
+run: `lockstep run` on made-up images. Counts do not depend on the machine's speed, except for
+records: workers batch them by time as well (200 ms), so slow steps make small batches; see
+--batch-steps.
 Everything stays on loopback.
 """
 import argparse
@@ -38,7 +39,7 @@ def series_at(address):
 
 
 def journal_of(run_dir):
-    """Of a run that is over: what is in its journal, by table, and the files' sizes."""
+    """The contents of an ended run's journal, by table, and the sizes of its files."""
     database = sqlite3.connect(run_dir / "journal.db")
     count, size = database.execute(
         "SELECT count(*), coalesce(sum(length(records)), 0) FROM record_batches").fetchone()
@@ -61,7 +62,7 @@ def wait_for_lines(path, count):
 
 
 def per_step(journal, before, members):
-    """Bytes a step of what grew, and of that a member's part."""
+    """Bytes a step of what grew, and a member's part of them."""
     steps = journal["steps"]
     durable = journal["journal_bytes"] - before + journal["history_bytes"]
     return {"journal_per_step": round((journal["journal_bytes"] - before) / steps, 1),
@@ -104,7 +105,7 @@ def records_of(options, members, steps):
 
 
 def records(options, members):
-    """What the steps add: the journal after many of them less the journal after one."""
+    """The bytes that steps add: the journal after many steps less the journal after one."""
     one, _, _, _ = records_of(options, members, 1)
     many, sent, most_kb, ranked = records_of(options, members, options.steps)
     many["steps"] -= 1

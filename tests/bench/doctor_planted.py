@@ -1,9 +1,9 @@
-"""Does `lockstep doctor` name planted bottlenecks? Each of five, so many times:
+"""Does `lockstep doctor` name planted bottlenecks? Plants each of five, so many times:
 
   python3 tests/bench/doctor_planted.py [--times 5] [--seconds 8] [--only storage,none]
 
-Prints a table of what was named, and the rates that decided it; ends with 1 if one was named wrong.
-LOCKSTEP_BIN as for the tests of real processes, whose plants these are.
+Prints a table of the named bottlenecks, and the rates that decided them. Ends with 1 if one was
+named wrong. LOCKSTEP_BIN as for the tests of real processes, which plant the same.
 """
 import argparse
 import pathlib

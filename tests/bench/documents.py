@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What padding costs: an epoch over the same documents, padded, by length, and packed.
+"""The cost of padding: an epoch over the same documents, padded, by length, and packed.
 
     documents.py --lockstep build/release/bin/lockstep [--documents 500] [--rounds 3]
 
 Documents of log-normal lengths (median 90 tokens), a small gpt2, one worker of one thread. Prints
-predictions that count a second, of samples/s of summary.json: the median and the range of the
-rounds, taken in turns; beside it the share of padding before a batch is cut to its longest.
+predictions that count per second, from samples/s of summary.json: the median and the range of the
+rounds, taken in turns. The next column is the share of padding before a batch is cut to its
+longest.
 """
 import argparse
 import json

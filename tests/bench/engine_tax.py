@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the engine costs beside bare LibTorch loops with the same kernels.
+"""The cost of the engine against bare LibTorch loops with the same kernels.
 
     engine_tax.py --bench build/dev/bin/bench_train [--data DIR]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-r"""Exported programs of well-known models beside eager PyTorch: the first 20 losses, the logits of
+r"""Exported programs of well-known models against eager PyTorch: the first 20 losses, the logits of
 the trained model in evaluation, and the time of a forward and backward on one thread.
 
     $(deploy/install_deps.sh --print-models-python) tests/bench/exported_models.py \

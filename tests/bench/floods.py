@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a flood of connections that prove nothing costs the run's own people.
+"""The cost of a flood of connections that prove nothing, for the run's own commands and workers.
 
     floods.py [--commands 5] [--pourers 3]
 
@@ -41,7 +41,7 @@ def pour(address, word, full, over, rates):
 
 
 class Pourers:
-    """The flood of several processes: one alone cannot fill a machine."""
+    """The flood of several processes: one alone cannot load a machine fully."""
 
     def __init__(self, address, word, count):
         self.full, self.over = multiprocessing.Barrier(count + 1), multiprocessing.Event()
@@ -54,7 +54,7 @@ class Pourers:
         self.full.wait(60)
 
     def end(self):
-        """Connections a second of all of them."""
+        """The connections/s of all pourers."""
         self.over.set()
         rate = sum(self.rates.get() for _ in self.processes)
         for process in self.processes:
@@ -63,7 +63,7 @@ class Pourers:
 
 
 def commands(run, count):
-    """Seconds of each."""
+    """The seconds of each command."""
     took = []
     for number in range(count):
         begin = time.monotonic()

@@ -3,9 +3,10 @@
 
     fp8_loss.py --lockstep build/release/bin/lockstep [--width 192] [--steps 300] [--seeds 1 2 3]
 
-The text is Debian's common licences; the last twentieth of each is held out. One worker, one thread, on
-the CPU. Prints the mean training loss of the last 20 steps, the evaluation loss at the end and the
-processor time. Exit status 1 where a seed's evaluation loss in fp8 is more than 0.02 away from bf16's.
+The text is Debian's common licences; the last twentieth of each is held out. One worker, one
+thread, on the CPU. Prints the mean training loss of the last 20 steps, the evaluation loss at the
+end and the processor time. Exit status 1 if a seed's evaluation loss in fp8 is more than 0.02 away
+from bf16's.
 """
 import argparse
 import json

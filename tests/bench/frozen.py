@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What frozen layers (optimizer.groups, freeze) no longer cost: resnet18 in turns with nothing
-frozen, the first half frozen, and all but the last layer frozen; beside the same in PyTorch.
+"""The savings of frozen layers (optimizer.groups, freeze): resnet18 in turns with nothing frozen,
+the first half frozen, and all but the last layer frozen; next to it the same in PyTorch.
 
     frozen.py --lockstep build/release/bin/lockstep [--data DIR] [--python PYTHON] [--rounds 5]
 
@@ -25,7 +25,7 @@ FROZEN = {"nothing": ([], 0),
 
 
 def our_step(args, name, directory):
-    data = directory / "data"  # without files to evaluate on
+    data = directory / "data"  # has no files for the evaluation
     data.mkdir()
     for file in pathlib.Path(args.data).glob("train-*"):
         (data / file.name).symlink_to(file)

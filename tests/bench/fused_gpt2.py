@@ -1,5 +1,5 @@
-"""GPT-2 as a careful user of PyTorch runs it, with scaled_dot_product_attention. Needs torch alone:
-a machine with a GPU may have nothing else."""
+"""GPT-2 as a careful user of PyTorch runs it, with scaled_dot_product_attention. Needs only torch,
+because a machine with a GPU may have nothing else."""
 import pathlib
 import sys
 

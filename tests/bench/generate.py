@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tokens a second of `lockstep generate` beside transformers' generate: the same weights, the same
-prompt, one thread each, keys and values kept by both, always the likeliest token.
+"""Tokens/s of `lockstep generate` beside transformers' generate: the same weights, the same prompt,
+one thread each, both keep keys and values, always the likeliest token.
 
     generate.py --bin build/release/bin [--layers 6 --heads 6 --width 384 --block 256 --vocab 50257]
                 [--tokens 200] [--rounds 3]

@@ -3,12 +3,13 @@
 
     int8.py --bin build/release/bin [--steps 60] [--rounds 5] [--only mlp,gpt2,resnet18]
 
-Run it by a Python that has torch 2.11.0, torchvision 0.26.0, transformers and numpy. Three programs
-are exported, trained by Lockstep for a few steps and exported again in every form: an MLP 768 -> 3072
--> 768, a stack of transformers' GPT-2 blocks, and torchvision's resnet18. Loss and accuracy are those
-that `lockstep export model` measures on the whole evaluation data. Speed is PyTorch's: each program is
-opened by torch.export.load and runs on one thread, in rounds that take turns; the table has medians and
-the least and the largest round. Ends with 1 if 8 bits cost more than two points of accuracy.
+Run it by a Python that has torch 2.11.0, torchvision 0.26.0, transformers and numpy. It exports
+three programs, lets Lockstep train them for a few steps and exports them again in every form: an
+MLP 768 -> 3072 -> 768, a stack of transformers' GPT-2 blocks, and torchvision's resnet18. `lockstep
+export model` measures loss and accuracy on the whole evaluation data. Speed is PyTorch's:
+torch.export.load opens each program, which runs on one thread, in rounds that take turns. The table
+has medians and the least and the largest round. Ends with 1 if 8 bits cost more than two points of
+accuracy.
 """
 import argparse
 import json
@@ -55,7 +56,7 @@ def resnet18():
     return torchvision.models.resnet18(num_classes=CLASSES)
 
 
-# net, shape of a sample, batches of the speed, learning rate
+# net, shape of a sample, batches whose speed is measured, learning rate
 MODELS = {"mlp": (mlp, (1, 16, 48), (1, 16, 64), 0.05),
           "gpt2": (gpt2, (64,), (1, 8), 0.1),
           "resnet18": (resnet18, (1, 32, 32), (1, 16), 0.05)}
@@ -132,7 +133,7 @@ def exports_of(args, name, scratch):
 
 
 def scores_of(places):
-    """(bytes, loss, accuracy) by form, from what the exports measured."""
+    """(bytes, loss, accuracy) by form, from the exports' measurements."""
     found = {}
     for form, place in places.items():
         measured = json.loads((place / "lockstep.json").read_text()).get("measured")
@@ -147,7 +148,7 @@ def scores_of(places):
 
 
 def milliseconds(args, name, places):
-    """By form and batch: the rounds."""
+    """The milliseconds of each round, by form and batch."""
     nets = {form: torch.export.load(place / "model.pt2").module() for form, place in places.items()}
     shape, batches = MODELS[name][1:3]
     rounds = {}

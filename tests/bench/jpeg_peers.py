@@ -1,5 +1,5 @@
-"""Peers of `loader.py jpeg`: any part of an image, scaled to 224 x 224 and mirrored or not, to bytes
-in (C, H, W); and the images themselves."""
+"""Peers of `loader.py jpeg`: any part of an image, scaled to 224 x 224 and mirrored or not, to
+bytes in (C, H, W); and the images themselves."""
 import math
 import pathlib
 import random
@@ -30,7 +30,8 @@ def make_images(directory):
 
 
 def make_masks(directory):
-    """The same in images/, and in masks/ for each a palette PNG of 21 classes in large regions."""
+    """The same images in images/, and in masks/ for each a palette PNG of 21 classes in large
+    regions."""
     import numpy
     from PIL import Image
     for kind in ("images", "masks"):
@@ -67,7 +68,7 @@ def varied(image):
 
 
 def varied_alike(image, mask=None):
-    """The same part of both, mirrored or not; the mask by the nearest pixels."""
+    """The same part of image and mask, mirrored or not; the mask takes the nearest pixels."""
     from PIL import Image
     box, is_flipped = any_part(*image.size), random.random() < 0.5
     both = [(image, Image.Resampling.BILINEAR)]
@@ -103,7 +104,7 @@ def torch_epochs(directory, has_masks=False):
 
 
 def webdataset_epochs(directory):
-    """Of the same files in one shard, which it shuffles as they come."""
+    """The same files in one shard, which webdataset shuffles as they come."""
     import tarfile
     import tempfile
 
@@ -118,7 +119,7 @@ def webdataset_epochs(directory):
     def made(sample):
         return numpy.ascontiguousarray(numpy.asarray(varied(sample[0])).transpose(2, 0, 1))
 
-    def epoch(_place=place):  # which goes with it
+    def epoch(_place=place):  # the default keeps the directory as long as the function
         pipeline = (webdataset.WebDataset(str(shard), shardshuffle=False).shuffle(300)
                     .decode("pil").to_tuple("jpg").map(made))
         return sum(len(batch) for batch in pipeline.batched(BATCH, collation_fn=numpy.stack))
@@ -126,8 +127,8 @@ def webdataset_epochs(directory):
 
 
 def spdl_epochs(directory):
-    """FFmpeg's decoder and filters, one thread. Its crop is told before it knows the image's size,
-    which here is the same for all."""
+    """FFmpeg's decoder and filters, one thread. The filter gets its crop before it knows the
+    image's size, which here is the same for all."""
     import spdl.io
     files = files_of(directory)
 

@@ -3,12 +3,12 @@
 
     launchers.py --lockstep build/release/bin/lockstep --python PYTHON [--rounds 5]
 
-Ours ends when the step is in history.jsonl, on disk; torchrun's when its process says so. Beside
-them what a launcher itself takes: the same command with /bin/true in the place of Lockstep. Slurm
-is a real one of four nodes on this machine, the pods are processes in namespaces (tests/cluster):
-neither waits for a scheduler's queue or pulls an image. All take turns, so that whatever else the
-machine does meets all of them. Root, and the packages that tests/cluster needs; what lacks them is
-left out and named.
+Ours ends when the step is in history.jsonl, on disk; torchrun's when its process says so. Next to
+them is the launcher's own time: the same command with /bin/true in the place of Lockstep. Slurm is
+a real one of four nodes on this machine, the pods are processes in namespaces (tests/cluster):
+neither waits for a scheduler's queue or pulls an image. All take turns, so that the machine's other
+work meets all of them. Needs root, and the packages that tests/cluster needs. Leaves out launchers
+whose packages are missing, and names them.
 """
 import argparse
 import contextlib

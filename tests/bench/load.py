@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""10,000 members on one coordinator: time to join, memory a connection, heartbeats a second, latency,
-and how long it takes until all are back after kill -9 of the coordinator under that load.
+"""10,000 members on one coordinator: time to join, memory a connection, heartbeats/s, latency, and
+the time until all are back after kill -9 of the coordinator under that load.
 
     tests/bench/load.py [--members 10000] [--processes 2] [--tls] [--bin build/release/bin]
 
@@ -22,7 +22,7 @@ TARGETS = {"joined": "<= 3 s, with TLS 10", "memory": "<= 16 KB, with TLS 64",
 
 
 def memory_kb(pid, what):
-    """`what`: VmRSS, at present, or VmHWM, the most that it was."""
+    """`what`: VmRSS, the present size, or VmHWM, the largest so far."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(what):
             return int(line.split()[1])

@@ -7,15 +7,15 @@
 images: batches of 128 from a CIFAR-10 file of 50,000 samples of 3 KB, as bytes.
 tokens: batches of 16 sequences of 1,024 tokens from 100 million uint16.
 jpeg: 500 x 375 pixels, about 95 KB each, in a directory of classes: any part of an image, scaled to
-224 x 224, mirrored or not, as bytes. PYTHON needs Pillow and numpy besides.
+224 x 224, mirrored or not, as bytes. PYTHON also needs Pillow and numpy.
 masks: the same images, each with a palette PNG of 21 classes, cut and mirrored alike.
 resume: from nothing to the first batch in the middle of an epoch of 1e6, 1e8 and 1e10 samples.
-The other peers are those of peer_venvs.py, which makes them the first time; one that cannot be had
-is a row `not measured: why`. What each does: loader_peers.py.
+peer_venvs.py makes the other peers the first time; one that cannot be had is a row `not measured:
+why`. loader_peers.py says what each does.
 
 Rates are samples per second of processor time, of all threads. All run on one core, the last that
-this process may use: that is what a core does. With --core all the system places them, and waking a
-thread on another core counts, too. Printed are the median of the rounds, the range, and the ratio of
+this process may use: that is the rate of a core. With --core all the system places them, and waking
+a thread on another core counts, too. Prints the median of the rounds, the range, and the ratio of
 medians to the first row.
 """
 import argparse
@@ -46,7 +46,7 @@ def lines(command):
 
 
 def make_images(directory):
-    """The five training files and the test file, which all hold the same."""
+    """The five training files and the test file, all with the same content."""
     record = 1 + 3 * SIDE * SIDE
     content = bytearray(os.urandom(SAMPLES // 5 * record))
     content[::record] = bytes(i % CLASSES for i in range(SAMPLES // 5))
@@ -71,7 +71,8 @@ def rate(line):
 
 
 def compare(ways, rounds):
-    """`ways`: name -> what gives one round's rates, or why there are none; in turns."""
+    """`ways`: name -> a function of one round's rates, or why there is none. The ways take
+    turns."""
     rates = {name: way if isinstance(way, str) else [] for name, way in ways.items()}
     for round_ in range(rounds):
         for name, way in ways.items():
@@ -95,7 +96,7 @@ def table(rates, unit):
 
 
 def interpreter(args, name):
-    """That of a peer, and None; or None, and why."""
+    """A peer's interpreter and None, or None and why there is none."""
     if name != "torch":
         return peer_venvs.make(name)
     if args.torch_python is None:
@@ -173,7 +174,7 @@ def masks(args, directory):
 
 
 def their_resume(args, name, samples, memory_gib):
-    """Seconds, and GiB where it says them; `memory_gib`: that it takes, where that is too much."""
+    """Seconds, and GiB if the peer tells them. `memory_gib`: the memory that it would take."""
     python, why = interpreter(args, name)
     if python is None:
         return f"not measured: {why}"

@@ -30,7 +30,7 @@ def images_of(directory):
 
 
 def tell(epoch):
-    """`epoch()` gives the number of its samples; the first one warms up."""
+    """`epoch()` returns the number of its samples. The first epoch warms up."""
     epoch()
     for _ in range(EPOCHS):
         begin, cpu = time.perf_counter(), time.process_time()
@@ -45,7 +45,7 @@ def torch_images(directory, batched):
     torch.set_num_threads(1)
     pixels, labels = images_of(directory)
     dataset = TensorDataset(torch.from_numpy(pixels), torch.from_numpy(labels))
-    if batched:  # one indexing a batch, which TensorDataset allows
+    if batched:  # one indexing per batch, which TensorDataset allows
         sampler = BatchSampler(RandomSampler(dataset), BATCH, drop_last=False)
         loader = DataLoader(dataset, sampler=sampler, batch_size=None)
     else:
@@ -75,7 +75,7 @@ def grain_images(directory):
 
 
 def torch_tokens(path):
-    """The usual loop: windows at random places, so without the promise of each one once."""
+    """The usual loop: windows at random places, so it does not promise each window once."""
     import numpy
     import torch
     torch.set_num_threads(1)
@@ -93,7 +93,8 @@ def torch_tokens(path):
 
 
 def torch_resume(samples):
-    """RandomSampler draws the whole epoch's order first; skipping to its middle would come after."""
+    """RandomSampler draws the whole epoch's order first. Skipping to its middle would come on
+    top."""
     from torch.utils.data import RandomSampler
     begin = time.perf_counter()
     next(iter(RandomSampler(range(samples))))
@@ -101,8 +102,9 @@ def torch_resume(samples):
 
 
 def mosaic_resume(samples):
-    """What StreamingDataset computes before the first sample of a resume: the arrangement of its
-    epoch. Its shards are promised by an index and not there: nothing of them is read."""
+    """Measures the arrangement of its epoch, which StreamingDataset computes before the first
+    sample of a resume. An index promises the shards, which do not exist: StreamingDataset reads
+    nothing of them."""
     import resource
     from streaming import StreamingDataset
     from streaming.base.batching import generate_work

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a long run costs whoever opens it: time, memory and bytes read, by number of steps.
+"""The cost of opening a long run: time, memory and bytes read, by number of steps.
 
     tests/bench/long_run.py --bin build/release/bin --maker build/release/tests/test_long_run \\
         [--steps 100000,2500000,10000000] [--rounds 3] [--keep DIR] [--version-6]
@@ -35,7 +35,7 @@ def make(options, directory, steps):
 
 
 def usage_of(pid):
-    """CPU seconds, VmHWM in MB and MB read, of a process that lives."""
+    """CPU seconds, VmHWM in MB and MB read, of a living process."""
     stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     ticks = int(stat[11]) + int(stat[12])
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
@@ -46,7 +46,7 @@ def usage_of(pid):
 
 
 def start(options, directory, words):
-    """A coordinator, until it serves."""
+    """Starts a coordinator and waits until it serves."""
     (directory / "coordinator.json").unlink(missing_ok=True)
     begin = time.monotonic()
     process = subprocess.Popen([f"{options.bin}/lockstep-coordinator", "--run-dir", directory,

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Loss curves beside PyTorch's: the same job trained by `lockstep run` and by a plain PyTorch loop.
+"""Loss curves beside PyTorch's: `lockstep run` and a plain PyTorch loop train the same job.
 
     loss_curves.py --lockstep build/dev/bin/lockstep --model gpt2 --out DIR [--python PYTHON]
 
-For every seed both start from the same weights and see the same batches in the same order, so what
-is left between the two is rounding; between two seeds lies the noise of PyTorch itself. Both are
-plotted (DIR/MODEL.png) and written (DIR/MODEL.json). Exit status 1 where the means of the last
-fifth are further apart than PyTorch's own seeds are (one standard deviation).
+For every seed both start from the same weights and see the same batches in the same order, so only
+rounding is left between the two. PyTorch's own noise lies between two seeds. Plots both
+(DIR/MODEL.png) and writes them (DIR/MODEL.json). Exit status 1 if the means of the last fifth are
+further apart than PyTorch's own seeds are (one standard deviation).
 
 Needs torch, numpy, xxhash and matplotlib (deploy/install_deps.sh --for bench).
 """
@@ -73,7 +73,8 @@ def fingerprint(args):
 
 
 def torch_losses(args, seed, data, name):
-    """One process that does what SLOTS ranks of DDP do: each its part of the batch, then a mean."""
+    """One process that works as SLOTS ranks of DDP: each computes its part of the batch, then a
+    mean."""
     _, batch, lr = JOBS[args.model]
     x, y = data
     model = make_model(args.model, args.size, args.block)
@@ -102,7 +103,8 @@ def torch_losses(args, seed, data, name):
 
 
 def verdict(curves):
-    """Means of the last fifth: of each seed; and whether the two sides' agree within the noise."""
+    """The means of the last fifth of each seed, and whether the two sides agree within the
+    noise."""
     tail = max(1, len(curves["torch"][0]) // 5)
     ends = {side: [statistics.fmean(curve[-tail:]) for curve in curves[side]] for side in curves}
     noise = statistics.stdev(ends["torch"])

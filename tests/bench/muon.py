@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a step with Muon costs: a gpt2 in turns with muon and with adamw, beside the same in PyTorch
-(torch.optim.Muon for the matrices of the blocks, AdamW for the rest).
+"""The cost of a step with Muon: a gpt2 in turns with muon and with adamw, beside the same in
+PyTorch (torch.optim.Muon for the matrices of the blocks, AdamW for the rest).
 
     muon.py --lockstep build/release/bin/lockstep [--python PYTHON] [--rounds 5]
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What TLS and being watched cost a step: the same job in turns with and without.
+"""The cost of TLS and of being scraped, per step: the same job in turns with and without.
 
     overhead.py tls --lockstep build/release/bin/lockstep [--rounds 5] [--model mlp] [--steps 600]
     overhead.py metrics --lockstep build/release/bin/lockstep ...
 
 tls: two workers on two hosts (network namespaces joined by a bridge; root): in the clear, with
 certificates for control alone (comm.trusted_network), with certificates for control and data.
-metrics: two workers on this host, whose targets nobody scrapes; or of which each (coordinator,
-agent, workers) is scraped every 15 s as Prometheus does by default; or every second.
+metrics: two workers on this host, without a scraper; with a scrape of each target (coordinator,
+agent, workers) every 15 s, as Prometheus does by default; with one every second.
 
 Prints for each the median of samples/s of summary.json, the range, and the ratio to the first.
 """
@@ -83,7 +83,7 @@ def tls_ways(args, hosts, certificates):
 # ---- metrics ----
 
 def scrape_all(run, every_s, stop):
-    """Until `stop`: all targets that the coordinator's /sd knows, as Prometheus would."""
+    """Scrapes, until `stop`, all targets that the coordinator's /sd knows, as Prometheus would."""
     scraped = 0
     while not stop.wait(every_s):
         try:

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Packing documents into sequences of one length: how much of these is padding, and how much
-processor time it takes, of data.documents: pack beside others, on the same seeded lengths.
+"""Packing documents into sequences of one length: the share of padding and the processor time of
+data.documents: pack beside others, on the same seeded lengths.
 
     packing.py [--bench build/release/bin/bench_packing] [--peers PYTHON] [--pieces 100000 1000000]
 
-Ours is checked here: every piece once, no pack too full. `reference` is best-fit decreasing as it is
-written down, with a sorted list of the rooms that are left; ours must need as many packs. `in order`
-is next-fit as the documents come, without sorting, as a loader packs on the fly. `trl bfd` is Hugging
-Face's pack_dataset(strategy="bfd"), by batches of 1,000 as it does by default, and of all pieces at
-once, where PYTHON, of an environment with `pip install trl`, has it; it moves the tokens, too. Cut as a
-stream, one document behind another, there is no padding, but so many documents are torn that would
-have fitted. Documents longer than a sequence are cut into such first, for all alike.
+Checks ours here: every piece once, no pack too full. `reference` is best-fit decreasing as it is
+written down, with a sorted list of the rooms that are left; ours must need as many packs. `in
+order` is next-fit as the documents come, without sorting, as a loader packs on the fly. `trl bfd`
+is Hugging Face's pack_dataset(strategy="bfd"), by batches of 1,000 as it does by default, and of
+all pieces at once, if PYTHON's environment has it (`pip install trl`); it moves the tokens, too.
+
+If a stream of documents, one after another, is cut, there is no padding, but a figure tells how
+many documents are torn that would have fitted. Documents longer than a sequence are cut into such
+first, for all alike.
 """
 import argparse
 import bisect
@@ -43,7 +45,7 @@ print(json.dumps([packs, seconds]))
 
 
 def documents(kind, seed, room):
-    """Lengths of documents without end."""
+    """Lengths of documents, without end."""
     draw = random.Random(seed)
     while True:
         if kind == "web":  # log-normal, 400 tokens in the middle
@@ -61,7 +63,7 @@ def pieces_of(kind, seed, room, count):
     lengths = array("I")
     torn = at = 0
     for length in documents(kind, seed, room):
-        # Torn by a stream that is cut every `room` tokens.
+        # Counts documents that a cut every `room` tokens of the stream would tear.
         torn += length <= room and at // room != (at + length - 1) // room
         at += length
         while length > 0 and len(lengths) < count:
@@ -72,7 +74,7 @@ def pieces_of(kind, seed, room, count):
 
 
 def reference(lengths, room):
-    left = []  # sorted; one for every pack that is not full
+    left = []  # sorted; one entry for every pack that is not full
     packs = 0
     for length in sorted(lengths, reverse=True):
         at = bisect.bisect_left(left, length)

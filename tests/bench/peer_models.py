@@ -1,6 +1,6 @@
 """The models and data of the PyTorch side of comparisons.
 
-The models are those of tests/golden, which Lockstep's are checked against, written as a careful
+The models come from tests/golden, where Lockstep's are checked against them, written as a careful
 user of PyTorch would run them: GPT-2 with scaled_dot_product_attention.
 """
 import glob
@@ -37,7 +37,7 @@ def loss_of(name, logits, labels):
 
 
 def images(directory):
-    """All of them: floats (N, 1, H, W) with zero mean and unit variance, and labels (N)."""
+    """All images: floats (N, 1, H, W) with zero mean and unit variance, and labels (N)."""
     pixels = read_idx(directory, "train-images-idx3-ubyte")
     labels = read_idx(directory, "train-labels-idx1-ubyte")
     mean, std = np.float32(pixels.mean() / 255), np.float32(pixels.std() / 255)
@@ -46,7 +46,7 @@ def images(directory):
 
 
 def read_text(path):
-    """Of a file, or of all files *.txt of a directory in the order of their names."""
+    """Reads a file, or all files *.txt of a directory in the order of their names."""
     files = sorted(glob.glob(os.path.join(path, "*.txt"))) if os.path.isdir(path) else [path]
     texts = []
     for name in files:
@@ -56,7 +56,7 @@ def read_text(path):
 
 
 def sequences(path, block):
-    """Tokens (N, block) and what follows each of them (N, block)."""
+    """Tokens (N, block) and the token that follows each of them (N, block)."""
     text = np.frombuffer(read_text(path), np.uint8).astype(np.int64)
     n = (len(text) - 1) // block
     return (torch.from_numpy(text[: n * block].reshape(n, block)),

@@ -3,9 +3,10 @@
 
     peer_venvs.py [NAME...]     makes them (all), and prints where each is, or why it is not
 
-They lie in ~/.cache/lockstep/peers (LOCKSTEP_DEPS_DIR/peers), by name and versions, so a change of
-these makes new ones. torch is that of `deploy/install_deps.sh --for bench`. spdl-io wants the
-libraries of FFmpeg 5 besides: apt-get install libavcodec59 libavformat59 libavfilter8 libavdevice59.
+The environments are in ~/.cache/lockstep/peers (LOCKSTEP_DEPS_DIR/peers), by name and versions, so
+a change of versions makes new ones. torch comes from `deploy/install_deps.sh --for bench`. spdl-io
+also needs the libraries of FFmpeg 5: apt-get install libavcodec59 libavformat59 libavfilter8
+libavdevice59.
 """
 import fcntl
 import hashlib
@@ -15,7 +16,7 @@ import shutil
 import subprocess
 import sys
 
-# Name: the module that has to be there, and what is installed.
+# By name: the module that has to be there, and the packages to install.
 PEERS = {
     "grain": ("grain", ["grain==0.2.18", "numpy==2.4.6"]),
     "webdataset": ("webdataset", ["webdataset==1.0.2", "pillow==13.0.0", "numpy==2.4.6"]),
@@ -37,7 +38,7 @@ def last_words(text):
 
 
 def run(*command):
-    """Why it failed; empty where it did not."""
+    """Runs the command. Returns why it failed; empty if it did not."""
     try:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                               timeout=DEADLINE_S)
@@ -47,7 +48,7 @@ def run(*command):
 
 
 def make(name):
-    """Its interpreter and None, or None and why there is none."""
+    """The peer's interpreter and None, or None and why there is none."""
     module, packages = PEERS[name]
     versions = hashlib.sha256(" ".join([sys.version.split()[0], *packages]).encode()).hexdigest()
     venv = directory() / f"{name}-{versions[:12]}"
@@ -55,7 +56,7 @@ def make(name):
     venv.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{venv}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        whole = venv / "whole"  # environments cannot be renamed, so this says that one is
+        whole = venv / "whole"  # environments cannot be renamed, so this file marks a whole one
         if not whole.exists():
             print(f"installing {' '.join(packages)}", file=sys.stderr)
             shutil.rmtree(venv, ignore_errors=True)

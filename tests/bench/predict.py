@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Images a second of `lockstep predict` and `lockstep eval` beside a loop of PyTorch: a resnet18 with
-the same weights, the same images (IDX, 32 x 32), batches of 250, one thread each.
+"""Images/s of `lockstep predict` and `lockstep eval` beside a loop of PyTorch: a resnet18 with the
+same weights, the same images (IDX, 32 x 32), batches of 250, one thread each.
 
     predict.py --bin build/release/bin [--images 1000] [--rounds 5]
 
-Run it by the Python that `deploy/install_deps.sh --print-models-python` names. A run of one step makes
-the weights. Both sides are timed from the start of their work to the last probability. The start of a
-process and of its libraries is left out on PyTorch's side, and counted apart on Lockstep's by the
-same command on one image. Sides take turns within each round, and the median of the rounds counts;
-least and most are printed beside it. Page faults, and the share of the processor time that the kernel
-took, are those of the last round, on Lockstep's side without what the command on one image takes.
-Ends with 1 if a probability differs by more than 1e-5.
+Run it by the Python that `deploy/install_deps.sh --print-models-python` names. A run of one step
+makes the weights. The time of both sides begins with their work and ends with the last probability.
+PyTorch's side leaves out the start of the process and of its libraries; on Lockstep's side the same
+command on one image measures it apart.
+
+Sides take turns within each round, and the median of the rounds counts; the next columns are the
+least and the most. Page faults, and the kernel's share of the processor time, are from the last
+round, on Lockstep's side without the share of the command on one image. Ends with 1 if a
+probability differs by more than 1e-5.
 """
 import argparse
 import json
@@ -74,7 +76,7 @@ def used(who):
 
 
 def ours(args, command, model, data, out):
-    """How long it took, and what it used."""
+    """The time that it took, and what it used."""
     out.unlink(missing_ok=True)
     more = ["--out", out] if command == "predict" else ["--json"]
     before, begun = used(resource.RUSAGE_CHILDREN), time.perf_counter()

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What model.recompute saves and costs: a gpt2 in turns without and with it.
+"""The savings and the cost of model.recompute: a gpt2 in turns without and with it.
 
     recompute.py --lockstep build/release/bin/lockstep [--size d6] [--rounds 5]
 
 One worker and one thread. Prints milliseconds a step and the worker's largest resident memory
-(medians of the rounds, least and most), and the hash of the weights, which must be one.
+(medians of the rounds, least and most), and the hash of the weights, which must be the same for
+all.
 """
 import argparse
 import json

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What faults cost: kill -9 of a worker, and a dead coordinator.
+"""The cost of faults: kill -9 of a worker, and a dead coordinator.
 
     recovery.py [--workers 8] [--kills 20] [--model mlp] [--rounds 5] [--away-s 5]
                 [--python] [--slot-ms 20]
 
 --python: a training loop in Python (tests/python/scripts/train.py), whose slots take --slot-ms
 longer, asleep, so that eight interpreters fit a small machine.
-kill: from kill -9 of one worker to the first step that the survivors apply without it, as one of
-them shows in its own /metrics; a kill is drawn only when all workers train again. away: the step
-rate of a worker while the coordinator is dead (whoever would start it again is stopped), against
+kill: from kill -9 of one worker to the first step that the survivors apply without it, as a
+survivor's own /metrics show it. Kills only when all workers train again. away: the step rate of a
+worker while the coordinator is dead (processes that would start another one are stopped), against
 the mean of the rates before and after, in each of several rounds. Prints median, least and most,
 and one JSON object.
 """
@@ -35,7 +35,7 @@ TARGET_S = 1.0
 
 
 class Probe:
-    """A worker's own word about the step and the generation it is in."""
+    """Reads a worker's step and generation from its own /metrics."""
 
     def __init__(self, address):
         self.url = f"http://{address}/metrics"
@@ -96,7 +96,7 @@ def away(run, seconds):
     run.process.send_signal(signal.SIGCONT)
     run.wait_for(lambda: run.coordinator()["pid"] != killed and
                  run.status()["state"] == "training", "another coordinator served")
-    run.wait_for_more_steps(50)  # it has what was recorded meanwhile
+    run.wait_for_more_steps(50)  # the new coordinator has the records of the absence
     return before, during, rate(probe, seconds)
 
 
@@ -108,7 +108,7 @@ def report_kills(seconds, workers):
 
 
 def report_away(rounds, seconds):
-    """Gives the ratios."""
+    """Prints the rates and returns the ratios."""
     print(f"the coordinator dead for {seconds:g} s, {len(rounds)} rounds, steps/s of a worker:")
     for name, rates in zip(("before", "away", "after"), zip(*rounds)):
         print(f"  {name:6} median {statistics.median(rates):.0f}, least {min(rates):.0f}, "

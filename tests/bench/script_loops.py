@@ -5,11 +5,11 @@ gloo with two ranks, in turn.
     script_loops.py --python PYTHON [--models mlp,cnn,gpt2] [--rounds 5] [--text FILE] [--together]
                     [--steps N] [--slots 4]
 
-PYTHON has torch and our package. Prints, for each model, medians with least and most in steps/s, and
-two ratios: alone to bare (what Lockstep costs where nothing is summed), two workers to DDP.
+PYTHON has torch and our package. Prints, for each model, medians with least and most in steps/s,
+and two ratios: alone to bare (the cost of Lockstep if nothing is summed), two workers to DDP.
 
-With --together bare and alone run at the same time, on a processor each, and swap places every round:
-on a machine that others use, both meet the same neighbours. Only their ratio is printed.
+With --together bare and alone run at the same time, on a processor each, and swap places every
+round: other users of the machine disturb both alike. Prints only their ratio.
 """
 import argparse
 import concurrent.futures
@@ -63,7 +63,7 @@ class Model:
         return rate_in(output_of(self.command("alone"), env=self.env))
 
     def alone_to_bare_together(self, swapped):
-        """The ratio of both rates, when each has one of two processors."""
+        """The ratio of both rates when each has one of two processors."""
         processors = sorted(os.sched_getaffinity(0))[:2]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             rates = pool.map(lambda mode, cpu: rate_in(output_of(

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""A trainer whose data come from a slow server: how long it waits, and what the cache spares.
+"""A trainer whose data come from a slow server: how long it waits, and what the cache saves.
 
     slow_source.py [--images 240] [--epochs 3] [--only wait,policies]
 
-wait: resnet18 on JPEG files behind an HTTP server that sends all of them in five and a half times the
-time that the trainer needs for them, so that who only fetches waits for 82 % of the time, as in a
-published case. Share of the time in steps in which the trainer waits for data, by
-epoch: nothing kept and nothing fetched ahead; fetched ahead only; and kept. Before the first step
-every image is looked at once, for the index: that fetches all of them, too.
+wait: resnet18 on JPEG files from an HTTP server that takes five and a half times the trainer's own
+time to send them all. A trainer that only fetches waits for 82 % of the time, as in a published
+case. Prints the share of the time in steps in which the trainer waits for data, by epoch: without
+cache and read-ahead; with read-ahead only; and with the cache. Before the first step the trainer
+looks at every image once, for the index: that fetches all of them, too.
 
-policies: how many of the samples of an epoch the cache has, by its size and policy. Every sample is
-read once an epoch, in another order each time, so that no policy can have more than fits (C/N). The
-first epochs, in which a cache fills, are left out.
+policies: how many of an epoch's samples the cache has, by its size and policy. The trainer reads
+every sample once an epoch, in another order each time, so no policy can have more than fits (C/N).
+Leaves out the first epochs, in which a cache fills.
 
 LOCKSTEP_BIN as for the tests of real processes. Prints tables in Markdown.
 """
@@ -40,7 +40,7 @@ NOTHING_KEPT = {"limit_gb": 1e-9}
 
 
 def make_images(directory, count):
-    """Noise, so that each is of some 60 kB."""
+    """Images of noise, so that each has some 60 kB."""
     for i in range(count):
         label = i % len(CLASSES)
         path = directory / "train" / CLASSES[label] / f"{i:04d}.jpg"
@@ -81,8 +81,8 @@ class Bench:
         return Run([job, "--workers", 1], here / "run")
 
     def epochs_of(self, run, server, epochs):
-        """What a worker and the server had counted at the end of each epoch but the last, and at the
-        last look before the end; `server` is None for local data."""
+        """The counts of a worker and the server at the end of each epoch but the last, and at the
+        last look before the end. `server` is None for local data."""
         run.wait_for(lambda: run.workers() or None, "the worker")
         targets = json.loads(get(f"http://{run.coordinator()['http']}/sd"))
         target = next(t["targets"][0] for t in targets if "local_rank" in t["labels"])
@@ -106,7 +106,7 @@ class Bench:
         return [*ends, last]
 
     def waits(self, marks):
-        """Shares by epoch."""
+        """The shares of waiting, by epoch."""
         shares, before = [], {}
         for mark in marks:
             spent = {phase: mark.get(phase, 0) - before.get(phase, 0) for phase in IN_STEPS}
@@ -151,7 +151,7 @@ class Bench:
             print(f"| {policy} | " + " | ".join(cells) + " |", flush=True)
 
     def hits(self, policy, share):
-        """Share of an epoch's samples that the server was not asked for."""
+        """The share of an epoch's samples that the cache did not ask the server for."""
         epochs, left_out = 6, 2
         with RangeServer(self.far) as server:
             server.write_manifest()

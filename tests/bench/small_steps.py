@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""CPU milliseconds of a step where Python itself costs most: a model of four small tensors, and one of
-2,000; in a bare loop, and alone under Lockstep.
+"""CPU milliseconds of a step where Python itself costs most: a model of four small tensors, and one
+of 2,000; in a bare loop, and alone under Lockstep.
 
     small_steps.py --python PYTHON [--rounds 5]
 

@@ -4,7 +4,8 @@
     startup.py --lockstep build/dev/bin/lockstep --python PYTHON [--data DIR]
 
 Neither side inflates anything: both read a plain copy of the data set. Ours ends when the step is
-in history.jsonl, which is after the coordinator has it on disk; the peer's when its process says so.
+in history.jsonl, which the coordinator writes after it has the step on disk; the peer's when its
+process says so.
 """
 import argparse
 import gzip
@@ -31,7 +32,7 @@ def plain_copy(source, directory):
 
 
 def end(process):
-    """Of our own session: all its processes."""
+    """Ends all processes of the command's own session."""
     os.killpg(process.pid, signal.SIGTERM)
     process.wait(DEADLINE_S)
 
@@ -58,7 +59,7 @@ def ours(args, data, scratch, turn):
     run = scratch / f"run-{turn}"
 
     def happened(_):
-        time.sleep(0.001)  # a processor less for the workers otherwise
+        time.sleep(0.001)  # without it the workers have a processor less
         history = run / "history.jsonl"
         return history.exists() and history.stat().st_size > 0
 

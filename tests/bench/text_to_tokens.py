@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Text to BPE tokens, on one core: `lockstep data index --tokenizer` beside Hugging Face's tokenizers
-and OpenAI's tiktoken, on the same text with the same vocabulary; all must make the same tokens.
+"""Text to BPE tokens, on one core: `lockstep data index --tokenizer` beside Hugging Face's
+tokenizers and OpenAI's tiktoken, on the same text with the same vocabulary; all must make the same
+tokens.
 
     text_to_tokens.py --lockstep build/release/bin/lockstep [--text FILE] [--megabytes 64] [--vocab 32000]
 
-Python with `pip install tokenizers tiktoken`. The vocabulary is trained on the text, of which as
-much is taken, over and over, as the size says; without one it is this repository's own. Ours
-includes reading the text, hashing it, and keeping the tokens on disk; peers get it in memory, by
-lines, and once only hand back the numbers.
+Python with `pip install tokenizers tiktoken`. The vocabulary is trained on the text. The text is
+repeated up to the given size; the default text is this repository's own. Ours includes reading the
+text, hashing it, and keeping the tokens on disk; peers get it in memory, by lines, and only hand
+back the numbers.
 """
 import argparse
 import array
@@ -84,7 +85,7 @@ def main():
     whole = trained(once, args.vocab)
     encoding = tiktoken_of(whole)
     text = once * max(1, args.megabytes * 1_000_000 // len(once.encode()))
-    # Where a cut changes no token.
+    # Cuts where a cut changes no token.
     lines = []
     for line in text.splitlines(keepends=True):
         if lines and (line[0].isspace() or lines[-1][-2:-1].isspace() or len(lines[-1]) < 65_536):

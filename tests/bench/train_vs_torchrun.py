@@ -3,9 +3,8 @@
 
     train_vs_torchrun.py --bench build/dev/bin/bench_train --data DIR [--python PYTHON]
 
-PYTHON needs torch and numpy. Both sides are measured in turn, several rounds, so that whatever
-else the machine does hits both; the ratio is that of the medians, with the range of the rounds'
-own ratios behind it.
+PYTHON needs torch and numpy. Measures both sides in turn, several rounds, so that the machine's
+other work hits both. Prints the ratio of the medians, and then the range of the rounds' own ratios.
 """
 import argparse
 import json
@@ -19,7 +18,7 @@ TARGETS = {("mlp", 128): 2.0, ("mlp", 32): 4.0, ("cnn", 128): 1.1,
            ("resnet18", 128): 1.0}
 BATCHES = {"mlp": [128, 32], "cnn": [128, 32], "resnet18": [128], "gpt2": [4]}
 STEPS = {("mlp", 128): 2000, ("mlp", 32): 4000, ("cnn", 128): 600, ("cnn", 32): 1500,
-         ("resnet18", 128): 8, ("gpt2", 4): 8}  # timed, of one round
+         ("resnet18", 128): 8, ("gpt2", 4): 8}  # timed steps of one round
 WARMUP = {"resnet18": 2, "gpt2": 2}
 
 

@@ -3,11 +3,12 @@
 
     deploy/wheel.py && tests/bench/wheel_matrix.py 3.10:2.13.0 3.13:2.15.0 [--wheels DIR]
 
-Installs torch without the 3 GB of CUDA libraries that it names, but with CUDA's runtime and profiler, and
-stand-ins for the others, as for the tests (deploy/shell/models.sh). Trains a small script alone and with
-two workers, and prints a row for each pair: the weights are those of the script alone.
+Installs torch without the 3 GB of CUDA libraries that it names, but with CUDA's runtime and
+profiler, and stand-ins for the others, as for the tests (deploy/shell/models.sh). Trains a small
+script alone and with two workers, and prints a row for each pair. Two workers must have the weights
+of the script alone.
 
---wheels DIR   where `pip download` has put torch's wheels; otherwise they are downloaded, 540 MB each
+--wheels DIR   where `pip download` has put torch's wheels; without it pip downloads 540 MB each
 --import       measures `import lockstep` on top of `import torch`, 9 times each in turn
 """
 import argparse
@@ -70,7 +71,8 @@ class Environment:
 
     @staticmethod
     def wanted(needs):
-        """Of what torch needs: all but CUDA's libraries and Triton, of which runtime and profiler."""
+        """torch's requirements without Triton and CUDA's libraries, but with runtime and
+        profiler."""
         found = ["numpy"]
         for need in needs:
             name, _, marker = need.partition(";")

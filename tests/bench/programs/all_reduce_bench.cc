@@ -67,7 +67,7 @@ struct WireAddress {
   char tcp[kAddressBytes] = {};
 };
 
-// All addresses through the parent, which only passes them on.
+// Exchanges all addresses through the parent, which only passes them on.
 std::vector<PeerAddress> exchange(const HostAddress& mine, const Channel& channel, uint32_t ranks) {
   WireAddress wire;
   std::strncpy(wire.host_id, mine.host_id.c_str(), kAddressBytes - 1);

@@ -23,7 +23,7 @@
 namespace lockstep::bench {
 namespace {
 
-constexpr double kFixedScale = 1024;  // overflows nowhere, so that nothing has to look for it
+constexpr double kFixedScale = 1024;  // overflows nowhere, so no code has to look for overflows
 
 std::optional<at::Tensor> optional(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
@@ -38,7 +38,7 @@ struct BareLoop {
   std::vector<at::Tensor> steps;
   std::vector<at::Tensor> inputs;  // by batch
   std::vector<at::Tensor> labels;
-  at::Tensor grad_scale;  // fp16: by what _fused_adamw_ divides
+  at::Tensor grad_scale;  // fp16: the divisor of _fused_adamw_
   at::Tensor found_inf;
   wire::OptimizerSpec optimizer;
   at::ScalarType compute = at::kFloat;
@@ -47,7 +47,7 @@ struct BareLoop {
   void make_parameters();
   Status make_batches(const data::Dataset& dataset, uint64_t batch, uint64_t batches);
   at::Tensor forward(const at::Tensor& x, const at::Tensor& y) const;
-  at::Tensor step(uint64_t i);  // the loss, which is not waited for
+  at::Tensor step(uint64_t i);  // the loss, without waiting for it
 };
 
 void BareLoop::make_parameters() {
@@ -127,7 +127,7 @@ Result<TrainReport> run_bare_loop(const TrainOptions& options, const DeviceModul
   LOCKSTEP_RETURN_IF_ERROR(loop.make_batches(*dataset, options.global_batch, 100));
   at::Tensor loss = at::zeros({}, loop.where);
   for (uint64_t i = 0; i < options.warmup_steps; ++i) loss = loop.step(i);
-  (void)loss.item<double>();  // a device has done them
+  (void)loss.item<double>();  // waits until a device has done them
   TrainReport report;
   const auto start = std::chrono::steady_clock::now();
   for (; report.steps < options.steps; ++report.steps) loss = loop.step(report.steps);

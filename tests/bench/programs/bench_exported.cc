@@ -1,4 +1,5 @@
-// An exported program in a plain loop on one thread: what exported_models.py compares with PyTorch.
+// Runs an exported program in a plain loop on one thread. exported_models.py compares it with
+// PyTorch.
 //
 //   bench_exported MODEL.pt2 [--eval EVAL.pt2] --inputs FILE --labels FILE --shape 3,64,64
 //       --classes 10 --steps 20 [--lr 0.05] [--tokens] [--logits FILE] [--repeat 0]

@@ -1,20 +1,21 @@
-// How fast the loader makes batches, alone, and how soon it is in the middle of an epoch;
-// tests/bench/loader.py sets it beside peers.
+// How fast the loader makes batches, alone, and how soon it is in the middle of an epoch.
+// tests/bench/loader.py compares it with peers.
 //
 //     bench_loader epochs --data DIR [--format cifar10] [--form stored] [--epochs 3] [--batch 128]
 //                  [--targets masks]
 //     bench_loader cold --data DIR --records N [--reader auto] [--read-ahead-mb 64] [--seed 1]
 //     bench_loader resume [--samples 10000000000] [--rounds 200]
 //
-// epochs: one rank takes all batches of some epochs and does nothing with them. Of each epoch but
-// the first, which warms the page cache, one JSON line: samples, wall_s, cpu_s (of the process, all
-// threads), wait_s (of the consumer), copy_s: the same bytes by memcpy, sample by sample in order,
-// and copy_shuffled_s: in an epoch's order; both 0 of encoded images.
+// epochs: one rank takes all batches of some epochs and does nothing with them. The first epoch
+// warms the page cache. For each later epoch prints one JSON line: samples, wall_s, cpu_s (of the
+// process, all threads), wait_s (of the consumer), copy_s (the same bytes by memcpy, sample by
+// sample in order), and copy_shuffled_s (in an epoch's order); both copies are 0 for encoded
+// images.
 // cold: the first batches of an epoch, with about so many samples, once all files are put out of
-// the page cache; tests/bench/cold_reads.py sets it beside fio and dd. One JSON line: bytes,
-// wall_s, cpu_s. resume: from the call of Loader::start() to the first batch, in the middle of an
-// epoch of so many samples of 3 KB (which share 16 MiB of memory). Microseconds, and the growth of
-// the process.
+// the page cache; tests/bench/cold_reads.py compares it with fio and dd. One JSON line: bytes,
+// wall_s, cpu_s.
+// resume: from the call of Loader::start() to the first batch, in the middle of an epoch of so many
+// samples of 3 KB (which share 16 MiB of memory). Microseconds, and the growth of the process.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -92,7 +93,7 @@ T checked(Result<T> result) {
 
 // ---- epochs ----
 
-// Every sample once, in the order in which they lie or in an epoch's, into one batch's memory.
+// Copies every sample once, in stored order or in an epoch's, into the memory of one batch.
 double copy_seconds(const data::Dataset& dataset, uint64_t batch,
                     const EpochOrder* order = nullptr) {
   const auto stored = dataset.as<data::StoredSamples>();
@@ -110,7 +111,7 @@ double copy_seconds(const data::Dataset& dataset, uint64_t batch,
   return seconds(clock.monotonic_ns() - begin);
 }
 
-// One rank's, of which it takes everything.
+// The options of one rank that takes every sample.
 data::LoaderOptions options_of(const data::Dataset& dataset, const Arguments& arguments,
                                data::PrefetchPolicy& reading) {
   data::LoaderOptions options;
@@ -207,7 +208,7 @@ void measure_cold(const Arguments& arguments) {
   if (cold.share < 0.99) std::fprintf(stderr, "bench_loader: %s\n", cold.why_not.c_str());
   LOCKSTEP_CHECK(cold.share >= 0.99, "samples that are out of the page cache");
   const Taken taken = take_all(*dataset, options);
-  // Encoded ones are about of one size where this is used.
+  // The encoded samples of this benchmark are all about as large.
   const auto extent = dataset->extent(0);
   LOCKSTEP_CHECK(extent.has_value(), "samples that lie in files");
   std::printf("{\"bytes\": %lu, \"wall_s\": %.4f, \"cpu_s\": %.4f}\n",
@@ -216,7 +217,7 @@ void measure_cold(const Arguments& arguments) {
 
 // ---- resume ----
 
-// As many samples as one likes, in 16 MiB.
+// Any number of samples in 16 MiB.
 class HugeSamples final : public data::StoredSamples, public data::Labels {
  public:
   const uint8_t* sample(uint64_t i) const override {

@@ -56,7 +56,7 @@ bool stdin_has_ended() {
   return ::read(STDIN_FILENO, &byte, 1) <= 0;
 }
 
-// A run that waits for all its workers, so that nothing but membership is measured.
+// A run that waits for all its workers, so the benchmark measures only membership.
 Status prepare(const Arguments& arguments) {
   constexpr uint64_t kSamples = 1'000'000;
   wire::JobSpec job;
@@ -64,7 +64,7 @@ Status prepare(const Arguments& arguments) {
   job.mutable_model()->set_name("mlp");
   job.mutable_train()->set_global_batch(arguments.prepare);
   job.mutable_train()->set_slots(arguments.prepare);
-  job.mutable_train()->set_max_steps(arguments.train_steps + 1);  // it is never done
+  job.mutable_train()->set_max_steps(arguments.train_steps + 1);  // so the run never ends
   job.mutable_comm()->set_numerics("exact");
   job.mutable_comm()->set_bucket_mb(1);
   job.mutable_comm()->set_tls(arguments.tls);
@@ -94,7 +94,7 @@ Result<LoadMembers::Options> make_options(const Arguments& arguments) {
   options.hello.set_node(arguments.name);
   options.hello.set_pid(1'000'000 + arguments.first);
   options.hello.set_local_rank(arguments.first);
-  // As long as a worker's, since everybody is told everybody's.
+  // As long as a worker's address, because every member is told every address.
   options.hello.mutable_data()->set_host_id("01234567-89ab-cdef-0123-456789abcdef");
   options.hello.mutable_data()->set_unix_name("lockstep-0123456789abcdef");
   options.hello.mutable_data()->set_tcp("10.200.100.50:40000");
@@ -157,7 +157,7 @@ class Bench {
     std::fflush(stdout);
   }
 
-  // As workers do: one heartbeat a second each; a few are echoes.
+  // Sends one heartbeat a second for each member, as workers do; a few are echoes.
   void beat_for(int64_t ms) {
     const int64_t begin_ms = loop_.now_ms();
     for (int64_t next_ms = begin_ms; next_ms < begin_ms + ms; next_ms += kSecondMs) {

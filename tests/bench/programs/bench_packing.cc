@@ -2,9 +2,8 @@
 //
 //     bench_packing FILE ROOM ROUNDS OUT
 //
-// FILE: lengths, uint32. OUT, uint32: how many packs, where each begins among the pieces and where
-// the last ends, and the pieces. The least processor time of the rounds, in
-// seconds, is printed.
+// FILE: lengths, uint32. OUT, uint32: the number of packs, where each begins among the pieces and
+// where the last ends, and the pieces. Prints the least processor time of the rounds, in seconds.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

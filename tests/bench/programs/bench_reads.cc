@@ -1,12 +1,12 @@
-// How fast a reader of data/io gets records from a file; tests/bench/cold_reads.py sets it beside
+// How fast a reader of data/io gets records from a file. tests/bench/cold_reads.py compares it with
 // fio and dd.
 //
 //     bench_reads --file PATH --reader pread|page-cache|one-by-one
 //                 --record BYTES --records N [--order permuted|sequential] [--seed 1]
 //
-// The file is put out of the page cache first (posix_fadvise), so it must not be in use or
-// unwritten. One JSON line: bytes, wall_s, and cpu_s of all threads of the process, the kernel's
-// work in it included. one-by-one: pread in a loop, as a loader without any of these would.
+// posix_fadvise puts the file out of the page cache first, so it must not be in use or unwritten.
+// One JSON line: bytes, wall_s, and cpu_s of all threads of the process, with the kernel's work in
+// it. one-by-one: pread in a loop, as a loader without any of these readers would.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -85,7 +85,7 @@ int run(const Arguments& arguments) {
     fail({Code::kNoInput, "cannot open " + arguments.file});
   const auto file_bytes = static_cast<uint64_t>(info.st_size);
   const std::vector<uint64_t> order = places(arguments, file_bytes);
-  // As many destinations as a loader has ahead of it, used in turn.
+  // Uses as many destinations as a loader has ahead of it, in turn.
   constexpr uint64_t kRoomBytes = 64'000'000;
   const uint64_t rooms = std::clamp<uint64_t>(kRoomBytes / arguments.record, 64, order.size() + 64);
   std::vector<uint8_t> room(rooms * arguments.record, 1);

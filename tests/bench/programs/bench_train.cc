@@ -78,7 +78,7 @@ void print(const TrainOptions& options, const TrainReport& r) {
       r.phases.optimizer_us() / steps, r.phases.other_us() / steps);
 }
 
-// The GPU, if that is where to compute, lasts as long as the measurement.
+// The GPU, if the options ask for one, lasts as long as the measurement.
 Result<TrainReport> measure(const TrainOptions& options) {
   std::unique_ptr<DeviceModule> gpu;
   if (options.device == "cuda") {

@@ -12,12 +12,12 @@ int64_t now_us() {
   return SystemClock().monotonic_ns() / 1'000;
 }
 
-// As large as any: 64 bits that look like chance.
+// 64 bits that look random: no hash takes more bytes.
 uint64_t hash_of(uint64_t step, uint64_t slot) {
   return (1 + step * 0x10000 + slot) * 0x9E3779B97F4A7C15u | uint64_t{1} << 63;
 }
 
-// Of a run whose slots have a sample each, in its first epoch.
+// The record of a run's first epoch, with one sample in each slot.
 void fill_record(wire::StepRecord& record, uint64_t step, uint32_t slots) {
   record.set_step(step);
   record.set_samples(slots);

@@ -32,7 +32,7 @@ Result<TrainReport> run_alone(const TrainOptions& options, DeviceModule* gpu) {
                               .gpu = gpu});
 }
 
-// Tells everyone's address to everyone: children write theirs to rank 0, which answers with all.
+// Tells all addresses to all ranks: children write theirs to rank 0, which answers with all.
 // Messages are short, and a SOCK_SEQPACKET keeps them whole.
 class AddressExchange {
  public:

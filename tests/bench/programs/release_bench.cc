@@ -1,5 +1,5 @@
-// How fast a survivor's training thread comes back from a collective that will never end: the part
-// of a recovery that the data plane owes.
+// How fast a survivor's training thread comes back from a collective that will never end: the data
+// plane's part of a recovery.
 //
 //     bench_release [--rounds 200]
 //
@@ -24,7 +24,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kConnectMs = 20'000;
-constexpr std::chrono::milliseconds kUntilAsleep{5};  // it spins for a fraction of that
+constexpr std::chrono::milliseconds kUntilAsleep{5};  // rank 0 spins for a fraction of that
 constexpr uint32_t kRanks = 2;
 
 struct Pair {
