@@ -217,8 +217,8 @@ class Script:
         return self.job
 
     def take_ms(self, milliseconds):
-        """Of each slot, asleep: a worker that is started again needs seconds, and is to be there
-        again when the next fault comes."""
+        """Makes each slot sleep so long: a worker that starts again needs seconds, and has to be
+        there again when the next fault comes."""
         fresh = self.pace.with_suffix(".new")
         fresh.write_text(str(milliseconds))
         fresh.rename(self.pace)
@@ -248,8 +248,8 @@ def check(run, undisturbed, code):
 
 
 def one_seed(seed, workers, faults, model, steps, say=print, timeout_s=1800, kind=Native):
-    """Plays one seed in a scratch directory. Returns the defects and the directory, which is kept
-    if there are any."""
+    """Plays one seed in a scratch directory. Returns the defects and the directory, which stays if
+    there are any."""
     scratch = scratch_directory()
     job = kind(scratch, model, steps, workers)
 

@@ -1,4 +1,4 @@
-// Whose adapter lost its link, from a sysfs of the test's own.
+// Names the adapter that lost its link, from a sysfs of the test's own.
 #include "comm/collectives/nccl/adapter_links.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// A call that does not return is told of, in a closed generation only.
+// The watch tells of a call that does not return, in a closed generation only.
 #include "comm/collectives/nccl/call_watch.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ TEST(CallWatch, CountsNoLooksOfAnotherCallNorOutsideOfCalls) {
   for (int i = 0; i < 10; ++i) {
     {
       const CallWatch::Call call(w.watch, "a");
-      w.look(3);  // the first one sees that it is another call
+      w.look(3);  // the first look sees that it is another call
     }
     w.look(3);
   }

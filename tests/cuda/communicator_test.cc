@@ -70,7 +70,7 @@ TEST_F(CommunicatorTest, WaitsUntilNcclIsReadyAndEndsOnce) {
   FakeNccl::get().looks_until_ready = 4;
   const Status made = init();
   ASSERT_TRUE(made.is_ok()) << made.message();
-  // What was waited tells whether to spin or to sleep.
+  // The time waited so far tells whether to spin or to sleep.
   EXPECT_THAT(waits_ns, ElementsAre(0, 1'000'000, 2'000'000));
   end();
   end();
@@ -102,7 +102,7 @@ TEST_F(CommunicatorTest, OfAGenerationThatIsClosedMeanwhileIsAborted) {
   EXPECT_THAT(FakeNccl::get().log(), ElementsAre("rank 0: init ", "rank 0: abort"));
 }
 
-// What a peer's death may look like while ranks connect, and what cannot be one.
+// Errors that a peer's death may cause while ranks connect, and errors that it cannot cause.
 const std::pair<ncclResult_t, Code> kOutcomes[] = {
     {ncclSystemError, Code::kAborted},      {ncclInternalError, Code::kAborted},
     {ncclRemoteError, Code::kAborted},      {ncclUnhandledCudaError, Code::kInternal},
@@ -134,7 +134,7 @@ TEST_F(CommunicatorTest, ThatFailsInAGroupEndsTheGenerationUnlessTheCauseIsHere)
   }
 }
 
-// Revoke would use what NCCL has freed of the group.
+// Revoke would use memory of the group that NCCL has freed.
 TEST_F(CommunicatorTest, WhoseLastGroupDidNotEndWellIsAborted) {
   ASSERT_TRUE(init().is_ok());
   FakeNccl::get().looks_until_ready = -1;
@@ -146,10 +146,10 @@ TEST_F(CommunicatorTest, WhoseLastGroupDidNotEndWellIsAborted) {
   ASSERT_TRUE(init().is_ok());
   ASSERT_TRUE(sum().is_ok());
   FakeNccl::get().fail(0, ncclSystemError);
-  EXPECT_THAT(sum(), FailsWith(Code::kAborted));  // not begun: the last group is the one before
+  EXPECT_THAT(sum(), FailsWith(Code::kAborted));  // not begun, so the last group is the one before
 }
 
-// NCCL's own thread hands a group to the stream: what is enqueued next comes after it.
+// NCCL's own thread hands a group to the stream. Later work on the stream comes after the group.
 TEST_F(CommunicatorTest, HasGivenItsGroupToTheStreamWhenItReturns) {
   ASSERT_TRUE(init().is_ok());
   FakeNccl::get().looks_until_ready = 5;
@@ -157,7 +157,7 @@ TEST_F(CommunicatorTest, HasGivenItsGroupToTheStreamWhenItReturns) {
   EXPECT_EQ(stream.posted(), 1u);
 }
 
-// NCCL refuses to destroy what has failed.
+// NCCL refuses to destroy a communicator that has failed.
 TEST_F(CommunicatorTest, ThatBreaksLaterIsAborted) {
   ASSERT_TRUE(init().is_ok());
   EXPECT_TRUE(communicator->health().is_ok());

@@ -1,4 +1,4 @@
-// The communication stream, on a CUDA that keeps every error until somebody takes it.
+// The communication stream, on a CUDA that keeps every error until a call takes it.
 #include "comm/collectives/nccl/cuda_queue.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ class CudaQueueTest : public ::testing::Test {
     FakeCuda::get().reset();
   }
 
-  // Launches a kernel, and checks it as kernels are checked.
+  // Launches a kernel, and checks the launch as our code does.
   Status launch() {
     DeviceSum sum;
     const float* leaves[] = {values.data()};
@@ -54,7 +54,7 @@ class CudaQueueTest : public ::testing::Test {
   std::unique_ptr<CudaQueue> queue;
 };
 
-// Restarted again and again, the worker would find the GPU taken again and again.
+// A restarted worker would find the GPU taken again and again.
 TEST_F(CudaQueueTest, AGpuThatAnotherProcessHasIsRefusedWithWhatToDo) {
   EXPECT_THAT(cuda::cuda_status(cudaErrorDevicesUnavailable, "use the device"),
               FailsWith(Code::kConfig, Names("EXCLUSIVE_PROCESS"), Advises("nvidia-smi")));
@@ -85,7 +85,7 @@ TEST_F(CudaQueueTest, AnErrorThatWasToldIsNotTheErrorOfTheNextKernel) {
   const Status launched = launch();
   EXPECT_TRUE(launched.is_ok()) << launched.message();
   FakeCuda::get().has_memory = true;
-  EXPECT_NE(queue->stage(64).value(), nullptr);  // and not what an earlier call did not get
+  EXPECT_NE(queue->stage(64).value(), nullptr);  // and not the null of the failed call before
 }
 
 TEST_F(CudaQueueTest, AnErrorThatNobodyNeedsIsNotTheErrorOfTheNextKernel) {

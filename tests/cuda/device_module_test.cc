@@ -58,7 +58,7 @@ TEST_F(DeviceModuleOnStandIns, AMachineWithoutAGpuIsAnErrorInWords) {
   EXPECT_THAT(*error, FailsWith(Code::kConfig, Names("GPU")));
 }
 
-// Each has threads that have never chosen a device: LibTorch's, the lanes', the reader's.
+// These threads have never chosen a device: LibTorch's, the lanes', the reader's.
 TEST_F(DeviceModuleOnStandIns, NoThreadMakesAContextOnAnotherGpu) {
   FakeCuda::get().gpus = 2;
   auto module = open(1);

@@ -25,7 +25,7 @@ using testing::run_ranks;
 
 constexpr BufferLayout kLayout{.gradients = 256, .statistics = 256, .elements = 272};
 constexpr int kLimitMs = 20'000;
-constexpr int kShortLimitMs = 1500;  // where a rank is never ready, and the others soon
+constexpr int kShortLimitMs = 1500;  // for one rank that is never ready, and others that soon are
 constexpr const char* kNotDone = "not done after 1500 ms";
 using Nodes = std::vector<uint32_t>;
 
@@ -72,7 +72,8 @@ class DeviceTrialTest : public ::testing::Test {
       workers.push_back(std::make_unique<Worker>(r + 1, numerics, limit_ms, bus, "2.28.9", layout));
   }
 
-  // A new generation of all workers, of one node or these; how many of them sum on devices.
+  // Starts a generation of all workers, on one node or on `nodes`. Returns how many of them sum on
+  // devices.
   size_t start(Generation generation, Nodes nodes = {}, int deadline_ms = 20'000) {
     nodes.resize(workers.size(), 0);
     std::vector<GradientBuffer*> buffers;
@@ -125,7 +126,7 @@ TEST_F(DeviceTrialTest, ThatSumsRightLetsTheDevicesSum) {
     for (const auto& w : workers) {
       ASSERT_EQ(w->notes.size(), 1u);
       EXPECT_THAT(w->notes[0], HasSubstr("sum over NCCL"));
-      // Padding that nobody writes again is zero.
+      // Padding is zero, because no code writes it again.
       const float* partial = w->nccl.buffer->partial(0);
       EXPECT_TRUE(
           std::all_of(partial, partial + kLayout.gradients, [](float x) { return x == 0; }));
@@ -134,7 +135,7 @@ TEST_F(DeviceTrialTest, ThatSumsRightLetsTheDevicesSum) {
   }
 }
 
-// After the trial an abort ends the host's waits again, as NcclCollective needs it.
+// After the trial an abort again ends the host's waits, as NcclCollective needs it.
 TEST_F(DeviceTrialTest, AnAbortReachesTheHostAgainAfterTheTrial) {
   make(2);
   ASSERT_EQ(start(1), 2u);
@@ -183,7 +184,8 @@ TEST_F(DeviceTrialTest, OneRankThatHangsMakesAllSumOnTheHostAfterTheLimit) {
   expect_no_second_trial(3);
 }
 
-// V2: what was slow once may be quick again. A joiner that knows of nothing tries with the others.
+// V2: a slow trial may be quick the next time. A joiner that knows of nothing tries with the
+// others.
 TEST_F(DeviceTrialTest, ATimeOutAloneIsTriedOnceMore) {
   make(2);
   FakeNccl::get().never_ready = 1;
@@ -206,7 +208,7 @@ TEST_F(DeviceTrialTest, AnotherFailureBesideATimeOutIsFinal) {
   expect_no_second_trial(2);
 }
 
-// Large transfers go other ways than small ones.
+// NCCL sends large transfers another way than small ones.
 TEST_F(DeviceTrialTest, ABucketIsAsLargeAsAStepsIs) {
   make(2, Numerics::kExact, kLimitMs, "",
        {.gradients = 700'000, .statistics = 700'000, .elements = 700'016});
@@ -252,12 +254,12 @@ TEST_F(DeviceTrialTest, AJoinerLearnsOfAFailureFromTheOthers) {
   make(1);  // never tried
   EXPECT_EQ(start(2), 0u);
   EXPECT_TRUE(FakeNccl::get().log().empty());
-  // Whose failure it was, and not who told of it.
+  // Names the rank that failed, and not the rank that told of it.
   EXPECT_THAT(workers[2]->notes.at(0),
               AllOf(HasSubstr("rank 1 (member 2): "), Not(HasSubstr("rank 0"))));
 }
 
-// V2: what a peer's death or a slow machine may have been is not remembered.
+// V2: no rank remembers a failure that a peer's death or a slow machine may have caused.
 TEST_F(DeviceTrialTest, OnlyARanksOwnFailureIsRememberedForNewProcesses) {
   make(2);
   FakeNccl::get().gets_wrong_bit = 1;

@@ -251,7 +251,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return ended(is_reached ? cudaSuccess : cudaErrorNotReady);
 }
 
-// Nothing captures here, so the flags say nothing more.
+// The flags matter only for captures, and this stand-in captures nothing.
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int) {
   return cudaEventRecord(event, stream);
 }
@@ -306,7 +306,7 @@ cudaError_t cudaFreeHost(void* memory) {
   return cudaFree(memory);
 }
 
-// Copies are done at once; nothing else is enqueued on the legacy stream.
+// Copies are done at once, and the legacy stream has no other work.
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (stream != cudaStreamLegacy) stream->progress()->wait_for(stream->posted());
   return ended(cudaSuccess);

@@ -2,9 +2,9 @@
 // with the habits of the real ones that code must reckon with:
 //
 //  - a stream runs its work on a thread of its own, later than it was enqueued, and goes on with it
-//    after it was destroyed. It keeps a bounded number of works: the next call that enqueues waits
+//    after it was destroyed. It keeps a bounded number of works: with more the next call waits
 //  - a failed call stays the thread's last error until a call takes it, and so does the answer
-//    that an event is not reached yet; a launch check reports what it finds there
+//    that an event is not reached yet; a launch check reports the error that it finds there
 //  - the current device is the thread's own, and device 0 for a thread that has not chosen; a call
 //    makes a context on it
 //  - freed memory is gone at once (AddressSanitizer sees code that still writes there)
@@ -41,7 +41,7 @@ class StreamProgress {
 
 }  // namespace lockstep::testing
 
-// What a cudaStream_t points to.
+// The target of a cudaStream_t.
 struct CUstream_st {
  public:
   static constexpr size_t kQueued = 1'024;
@@ -78,7 +78,7 @@ class FakeCuda {
   void reset();
   void destroy(cudaStream_t stream);
 
-  // What every call of CUDA or NCCL does with the calling thread's device.
+  // Every call of CUDA or NCCL calls this, to note the calling thread's device.
   void touch();
   std::set<int> contexts() const;  // the devices that were touched
 

@@ -55,7 +55,7 @@ ncclResult_t init(ncclComm_t* made, int ranks, ncclUniqueId id, int rank, ncclCo
   });
 }
 
-// Ends its kernels.
+// Ends the communicator's kernels.
 void quiet(ncclComm_t comm) {
   FakeCuda::get().touch();
   FakeNccl::get().pass_hang();
@@ -85,8 +85,8 @@ ncclResult_t revoke(ncclComm_t comm, int flags) {
   return in_progress(comm);
 }
 
-// One that failed is not destroyed, and the group that the call began stays open: what the thread
-// does afterwards would only be queued.
+// Refuses to destroy a communicator that failed. The group that the call began stays open, so the
+// thread's later calls would only be queued.
 ncclResult_t destroy(ncclComm_t comm) {
   FakeCuda::get().touch();
   FakeNccl& fake = FakeNccl::get();
@@ -146,8 +146,7 @@ ncclResult_t mem_free(void* memory) {
   return ncclSuccess;
 }
 
-// The handle comes when all ranks are there. A rank that ends leaves the others waiting, or they
-// notice.
+// The handle comes when all ranks are there. If a rank ends, the others wait for good, or notice.
 ncclResult_t register_window(ncclComm_t comm, void* data, size_t bytes, ncclWindow_t* window,
                              int flags) {
   FakeCuda::get().touch();
@@ -175,7 +174,7 @@ ncclResult_t register_window(ncclComm_t comm, void* data, size_t bytes, ncclWind
   });
 }
 
-// It needs nobody: also after revoke.
+// Needs no other rank, so it also works after revoke.
 ncclResult_t deregister_window(ncclComm_t comm, ncclWindow_t window) {
   if (!FakeNccl::get().has_allocated(window, 1)) return ncclInvalidArgument;
   FakeNccl::get().note(comm->side->rank, "unmap");
@@ -193,7 +192,7 @@ ncclResult_t fake_register(ncclComm_t comm, void* data, size_t bytes, void** han
   return ncclSuccess;
 }
 
-// Revoking has ended the threads that would tell the peers: these keep what they have mapped.
+// Revoking has ended the threads that would tell the peers, so these keep what they have mapped.
 ncclResult_t fake_deregister(ncclComm_t comm, void* handle) {
   FakeNccl::get().note(comm->side->rank, "deregister");
   if (comm->is_revoked) {

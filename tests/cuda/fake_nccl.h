@@ -1,33 +1,33 @@
 // NCCL in one process and in plain memory, over a CUDA of our own (fake_cuda.h): ranks are threads,
 // and a group runs as one kernel on the stream that it was given, some time later.
 //
-// Habits of the real one (2.28.9) that it has:
+// It has these habits of the real NCCL (2.28.9):
 //
 //  - calls of a non-blocking communicator answer "in progress" first
 //  - a communicator that failed to get ready is still there, until it is aborted
 //  - a kernel waits for its peers' data until its own communicator is revoked or aborted;
-//    then it returns as if it had finished, with what lay in memory, and work after it runs. What
-//    it has for its peers arrives there: they take it for the sum
+//    then it returns as if it had finished, with what lay in memory, and work after it runs. Its
+//    own data arrive at its peers, who take them for the sum
 //  - revoke, abort and destroy return when nothing of the communicator runs any more; abort and
 //    destroy have freed it then. Revoke frees nothing
 //  - a window is memory of ncclMemAlloc(), its handle is written while the call is in progress, and
 //    a rank that fails by itself leaves its peers waiting
 //  - group_end() only begins: a thread of its own connects to new peers and hands the kernel to the
-//    stream, at the latest when the look comes that says success
+//    stream, at the latest at the look that says success
 //  - revoke after a group that has not ended well uses what the group has freed; abort does not
 //  - it refuses operations of a communicator that is in progress or revoked, and to destroy one
 //    that failed, or in an open group. After a failed destroy the thread's group stays open
 //  - init and the first transfer with a peer take memory of the GPU (kInitBytes; kChannelBytes for
 //    each channel), and fail for want of it. Then only this rank knows
-//  - memory is registered or not on each side, and a transfer between both kinds never ends. A
-//    buffer is not given back after revoke: peers keep what they have mapped
-//  - transfers whose sizes differ, and all-reduces of which not all are in windows, never end
+//  - memory is registered or not on each side, and a transfer between both kinds never ends.
+//    Deregistering does not work after revoke: peers keep what they have mapped
+//  - transfers of different sizes never end, nor do all-reduces of which only some are in windows
 //  - an all-reduce adds in an order that depends on the element. Over windows, ranks read and write
 //    each other's memory, and all begin and end together
-//  - an error may be seen by one rank alone (fail())
+//  - only one rank may see an error (fail())
 //  - every call uses the calling thread's device
 //
-// What the real one refuses, answers with nonsense or never ends is in misuses().
+// misuses() lists calls that the real one refuses, answers with nonsense or never ends.
 #pragma once
 
 #include <condition_variable>
@@ -43,8 +43,8 @@
 
 namespace lockstep::testing {
 
-// What happened, and what shall happen. There is one for the process, because NCCL's functions are
-// plain ones.
+// The record of calls, and the failures to come. There is one for the process, because NCCL's
+// functions are plain ones.
 class FakeNccl {
  public:
   static FakeNccl& get();
@@ -58,11 +58,11 @@ class FakeNccl {
   std::vector<std::string> log();
   void note(int rank, const std::string& what);
 
-  // What was done that the real one does not allow; "rank 1: send after revoke". A test that means
-  // none expects that this is empty.
+  // Calls that the real one does not allow; "rank 1: send after revoke". A test without intended
+  // misuse expects that this is empty.
   std::vector<std::string> misuses();
   ncclResult_t misuse(int rank, const std::string& what);  // notes it, and refuses
-  // True once something waits that nothing will end but the end of its communicator.
+  // True once something waits that can end only with its communicator.
   bool is_hopeless() const;
   void hang_for_ever(const std::string& why);
 
@@ -75,12 +75,12 @@ class FakeNccl {
   void pass_hang();
 
   // Lets a rank's calls of a function ("init", "group_end") block, although the communicator is
-  // non-blocking; "": of none any more.
+  // non-blocking; "": blocks none any more.
   void block(int rank, const std::string& function);
   void pass_block(int rank, const std::string& function);
   void wait_until_blocked();
 
-  // From now on this rank finds that its communicator has failed, as others may not.
+  // From now on this rank finds that its communicator has failed; others may not.
   void fail(int rank, ncclResult_t how);
   void heal();  // new communicators are well again
   uint64_t epoch() const;
@@ -96,13 +96,13 @@ class FakeNccl {
   // The number of looks at a communicator until it stops being in progress; negative: never.
   int looks_until_ready = 2;
   ncclResult_t outcome = ncclSuccess;  // of the operation in progress
-  // Ranks at fault: one cannot begin to connect, one's communicator is never ready, one receives a
-  // wrong bit, what one sends never comes. -1: none.
+  // Ranks at fault, in this order: cannot begin to connect, has a communicator that is never ready,
+  // receives a wrong bit, sends data that never arrive. -1: none.
   int cannot_init = -1;
   int never_ready = -1;
   int gets_wrong_bit = -1;
   int loses_data = -1;
-  size_t wrong_from_bytes = 0;  // only what is as long gets it
+  size_t wrong_from_bytes = 0;  // only data as long as this get it
   bool makes_no_id = false;
   int cannot_map = -1;      // this rank fails before it has spoken to its peers
   bool notices_end = true;  // a rank that waits for a window of a rank that has ended
@@ -119,7 +119,7 @@ class FakeNccl {
   std::vector<std::string> log_;
   std::vector<std::string> misuses_;
   bool is_hopeless_ = false;
-  std::map<int, std::pair<ncclResult_t, uint64_t>> failed_;  // and the epoch in which it did
+  std::map<int, std::pair<ncclResult_t, uint64_t>> failed_;  // with the epoch of the failure
   uint64_t epoch_ = 0;                                       // heal() begins the next one
   std::map<int, int64_t> taken_;
   std::map<int, int64_t> most_taken_;

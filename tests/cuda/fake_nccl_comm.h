@@ -1,4 +1,4 @@
-// What a communicator of FakeNccl is, for its own sources only.
+// The communicator of FakeNccl, for its own sources only.
 #pragma once
 
 #include <nccl.h>
@@ -45,7 +45,7 @@ struct Ring {
   bool is_broken = false;         // a rank has ended
 };
 
-// What kernels need of a communicator: they may outlast it.
+// The parts of a communicator that kernels need: kernels may outlast it.
 struct Side {
   std::shared_ptr<Ring> ring;
   int rank = 0;
@@ -63,15 +63,15 @@ struct ncclComm {
   std::set<int> peers;                            // to which it has connected
   int looks_left = 0;  // until it stops being in progress; negative: never
   bool is_revoked = false;
-  ncclResult_t failed = ncclSuccess;  // what stays
+  ncclResult_t failed = ncclSuccess;  // the failure, which stays
   uint64_t made_in = 0;               // FakeNccl::epoch()
   size_t reduced = 0;                 // all-reduces of this rank so far
-  const std::byte* window = nullptr;  // what all ranks have mapped
+  const std::byte* window = nullptr;  // the memory that all ranks have mapped
   size_t window_bytes = 0;
   cudaStream_t stream = nullptr;
   uint64_t posted = 0;                    // its end on the stream
-  bool has_loose_group = false;           // the last one has not ended well
-  std::function<ncclResult_t()> pending;  // what its own thread has to do; empty: nothing
+  bool has_loose_group = false;           // the last group has not ended well
+  std::function<ncclResult_t()> pending;  // work for its own thread; empty: none
 };
 
 namespace lockstep::testing {
@@ -79,14 +79,14 @@ namespace lockstep::testing {
 // ncclSuccess if a call may use it now. A refusal is noted as misuse.
 ncclResult_t may_use(ncclComm_t comm, const char* call);
 
-// Answers "in progress" until the looks are done and `work` answers another thing. Its own thread
-// runs `work`, on its device, at the last moment that NCCL has: at the look that would say success.
+// Answers "in progress" until the looks are done and `work` answers otherwise. The communicator's
+// own thread runs `work`, on its device, as late as NCCL may: at the look that would say success.
 ncclResult_t in_progress(ncclComm_t comm, std::function<ncclResult_t()> work = {});
 
-// Takes memory of the GPU. False: there is not so much.
+// Takes memory of the GPU. False: there is not enough.
 bool take_memory(ncclComm_t comm, uint64_t bytes);
 
-// Of the calling thread.
+// The depth of the calling thread's open groups.
 int& group_depth();
 
 // The functions for transfers.

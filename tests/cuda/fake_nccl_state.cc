@@ -1,4 +1,4 @@
-// What FakeNccl remembers and is told, beside NCCL's functions (fake_nccl.cc).
+// The record and the planned failures of FakeNccl. fake_nccl.cc has NCCL's functions.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// The stand-in's own habits: that it refuses, leaves undone or never ends what NCCL 2.28.9 does.
+// The stand-in's own habits: it refuses, leaves undone or never ends what NCCL 2.28.9 does.
 #include "tests/cuda/fake_nccl.h"
 
 #include <gmock/gmock.h>
@@ -106,7 +106,7 @@ TEST_F(FakeNcclTest, DestroysNoneThatFailedAndLeavesTheGroupOpen) {
   FakeNccl::get().fail(0, ncclRemoteError);
   EXPECT_EQ(nccl.destroy(comms[0]), ncclRemoteError);
   EXPECT_THAT(FakeNccl::get().misuses(), ElementsAre(HasSubstr("that has failed")));
-  // Another communicator of this thread: all is only queued.
+  // Another communicator of this thread: its calls are only queued.
   EXPECT_EQ(nccl.group_start(), ncclSuccess);
   EXPECT_EQ(nccl.group_end(), ncclSuccess);
   EXPECT_EQ(nccl.destroy(comms[1]), ncclInvalidArgument);
@@ -148,7 +148,7 @@ TEST_F(FakeNcclTest, DeregistersNothingAfterRevoke) {
   EXPECT_THAT(FakeNccl::get().misuses(), ElementsAre("rank 0: deregister after revoke"));
 }
 
-// Rank 1 finds no memory for its neighbours, and the others hear nothing of it.
+// Rank 1 finds no memory for its neighbours. The others hear nothing of it.
 TEST_F(FakeNcclTest, TakesMemoryForEachPeerAndFailsForWantOfItAlone) {
   ASSERT_EQ(begin_sum(0), ncclSuccess);
   ASSERT_EQ(settle(0), ncclSuccess);

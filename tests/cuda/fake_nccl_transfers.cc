@@ -1,4 +1,4 @@
-// What FakeNccl does with groups of transfers.
+// FakeNccl's groups of transfers.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -38,13 +38,13 @@ std::string named(int rank) {
   return "rank " + std::to_string(rank);
 }
 
-// What the real one never ends: `side`'s kernel waits until its communicator is ended.
+// The real kernel would never end: `side`'s kernel waits until its communicator is ended.
 void wait_for_ever(Side& side, std::unique_lock<std::mutex>& lock, const std::string& why) {
   FakeNccl::get().hang_for_ever(why);
   side.ring->changed.wait(lock, [&] { return side.is_aborted.load(); });
 }
 
-// Of the memory alone, by each side for itself.
+// Each side looks only at its own memory.
 bool is_registered(ncclComm_t comm, const void* data, size_t bytes) {
   const auto* begin = static_cast<const std::byte*>(data);
   auto next = comm->registered.upper_bound(begin);
@@ -78,7 +78,7 @@ void receive_end(Side& side, void* data, size_t bytes, int peer, bool is_registe
   queue.pop_front();
 }
 
-// One element, added around the ring, so its order depends on where it lies.
+// One element, added around the ring, so the order depends on the element's place.
 float sum_around(const Ring& ring, size_t turn, size_t i, size_t count) {
   const size_t ranks = ring.words.size();
   const size_t first = i * ranks / count + 1;
@@ -91,8 +91,8 @@ float sum_around(const Ring& ring, size_t turn, size_t i, size_t count) {
   return sum;
 }
 
-// With windows a rank adds its slice of all inputs, writes it to the memory of all, and ends when
-// all have.
+// With windows a rank adds its slice of all inputs, writes it to the memory of all ranks, and ends
+// when all have done so.
 void reduce_windows(Side& side, size_t turn, size_t count, std::unique_lock<std::mutex>& lock) {
   Ring& ring = *side.ring;
   const size_t ranks = ring.words.size();
@@ -132,7 +132,7 @@ void reduce_end(Side& side, size_t turn, float* out, size_t count) {
   for (size_t i = 0; i < count; ++i) out[i] = sum_around(ring, turn, i, count);
 }
 
-// The group's thread connects to peers that are new, and hands the kernel to the stream.
+// The group's thread connects to new peers, and hands the kernel to the stream.
 ncclResult_t launch(ncclComm_t comm, const Group& of) {
   for (const int peer : of.peers) {
     if (!comm->peers.insert(peer).second) continue;

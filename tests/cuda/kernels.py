@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Which kernels a program holds for which architecture, read from its own fat binary.
+"""Lists which kernels a program holds for which architecture, from its own fat binary.
 
   kernels.py PROGRAM ARCH...    e.g. kernels.py build/gpu/tests/test_cuda_launch 80 90 100
 
-Fails when a kernel that the host code can launch is missing for one of the architectures, or when
-there are none at all. Needs no tool of the toolkit: cubins are ELF files (machine 190) that lie
+Fails if a kernel that the host code can launch is missing for one of the architectures, or if there
+are no kernels at all. Needs no tool of the toolkit: cubins are ELF files (machine 190) that lie
 uncompressed in the section .nv_fatbin (LockstepCuda.cmake: LOCKSTEP_CUDA_COMPRESS).
 """
 import struct

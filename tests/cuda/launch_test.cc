@@ -1,4 +1,4 @@
-// Every launcher links, and tells a machine without a usable device what is missing.
+// Every launcher links. On a machine without a usable device it says what is missing.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// liblockstep-cuda.so as the worker meets it: by its one name, and on a machine without a GPU with
+// liblockstep-cuda.so as the worker loads it: by its one name. On a machine without a GPU it gives
 // an error in words.
 #include <dlfcn.h>
 #include <gmock/gmock.h>

@@ -117,7 +117,6 @@ TEST_F(NcclCollectiveTest, ExactHasTheBitsOfTheTreeOverSeveralSteps) {
   }
 }
 
-// What train.global_batch auto leaves free is enough for NCCL (largest_slot.h).
 // A kernel that takes its time.
 void be_slow() {
   for (int i = 0; i < 2'000; ++i) std::this_thread::yield();
@@ -133,7 +132,7 @@ TEST_F(NcclCollectiveTest, ASumWaitsForTheGradientsThatAreStillComputed) {
   ASSERT_TRUE(workers[0]->collective->wait_for_sums().is_ok());
   CUstream_st& gradients = workers[0]->gradients;
   EXPECT_TRUE(gradients.progress()->has_reached(gradients.posted()));
-  gradients.progress()->wait_for(gradients.posted());  // also where it has failed
+  gradients.progress()->wait_for(gradients.posted());  // also if it has failed
   const std::vector<float> expected = tree_sum();
   EXPECT_TRUE(same_bits({workers[0]->collective->reduced(), expected.size()}, expected));
 }
@@ -165,6 +164,7 @@ TEST_F(NcclCollectiveTest, SumsThatAreThereInAClosedGenerationAreNone) {
   EXPECT_EQ(workers[0]->collective->wait_for_sums().status().code(), Code::kAborted);
 }
 
+// So the memory that train.global_batch auto leaves free is enough for NCCL (largest_slot.h).
 TEST_F(NcclCollectiveTest, ConnectionsTakeNoMoreMemoryThanIsKeptForThem) {
   constexpr uint32_t kRanks = 8;
   for (const Numerics numerics : {Numerics::kExact, Numerics::kFast}) {
@@ -178,14 +178,14 @@ TEST_F(NcclCollectiveTest, ConnectionsTakeNoMoreMemoryThanIsKeptForThem) {
       ASSERT_TRUE(workers[r]->collective->wait_for_sums().is_ok());
       EXPECT_LE(FakeNccl::get().most_taken(static_cast<int>(r)),
                 limits::kNcclBytes + peers * limits::kNcclPeerBytes);
-      // A site may take back our bound (NCCL_MAX_CTAS), so what is kept is for all channels.
+      // A site may remove our bound (NCCL_MAX_CTAS), so the reserve covers all channels.
       EXPECT_EQ(FakeNccl::get().most_taken(static_cast<int>(r)),
                 FakeNccl::kInitBytes + peers * limits::kNcclBlocks * FakeNccl::kChannelBytes);
     });
   }
 }
 
-// Rank 1 has no sample, and still has its say in the control section.
+// Rank 1 has no sample, and still takes part in the control section.
 TEST_F(NcclCollectiveTest, FastSumsTheSameValuesInAnyOrder) {
   make(3, 3, Numerics::kFast, 3);
   fill(0);
@@ -218,7 +218,7 @@ TEST_F(NcclCollectiveTest, RanksInDifferentOperationsHaveDifferentHashes) {
     run_ranks(2, [&](uint32_t r) { hashes[r] = hash_of_step(r, 0, /*bucket=*/r); });
     EXPECT_NE(hashes[0], hashes[1]);  // the same ranges, but not the same bucket
     run_ranks(2, [&](uint32_t r) { hashes[r] = hash_of_step(r, 1, /*bucket=*/0); });
-    EXPECT_EQ(hashes[0], hashes[1]);  // and nothing is left of the step before
+    EXPECT_EQ(hashes[0], hashes[1]);  // nothing is left of the step before
     EXPECT_NE(hashes[0], 0u);
   }
 }
@@ -240,7 +240,7 @@ TEST_F(NcclCollectiveTest, TheWaitForSumsEndsWhenTheyAreThere) {
   });
 }
 
-// A peer that died leaves a kernel that never ends.
+// A peer that died leaves a kernel that does not end.
 TEST_F(NcclCollectiveTest, TheWaitForSumsEndsWhenTheGenerationIsClosed) {
   for (const bool by_session : {true, false}) {
     FakeNccl::get().reset();
@@ -259,8 +259,8 @@ TEST_F(NcclCollectiveTest, TheWaitForSumsEndsWhenTheGenerationIsClosed) {
   }
 }
 
-// Why an agreement follows the sums: rank 1 is evicted while it waits for rank 2, and its aborted
-// kernel hands on what lies there. To its peers nothing is wrong. But it has not agreed.
+// Shows why an agreement follows the sums: rank 1 is evicted while it waits for rank 2, and its
+// aborted kernel passes on garbage. Its peers see no error, but rank 1 has not agreed.
 TEST_F(NcclCollectiveTest, APeersAbortLetsSumsReturnAsGarbageToWhichNobodyAgrees) {
   for (const Numerics numerics : {Numerics::kExact, Numerics::kFast}) {
     FakeNccl::get().reset();

@@ -1,4 +1,4 @@
-// How communicators come and go from generation to generation.
+// Communicators come and go from generation to generation.
 #include "comm/collectives/nccl/nccl_context.h"
 
 #include <gmock/gmock.h>
@@ -82,7 +82,7 @@ class NcclContextTest : public ::testing::Test {
   NcclWorkers workers;
 };
 
-// Where lines with these words begin and end in the log.
+// The first and the last line of the log with these words.
 struct Span {
   size_t first = 0;
   size_t last = 0;
@@ -97,17 +97,18 @@ Span span_of(const Log& log, const std::string& words) {
   return span;
 }
 
-// X3: what is registered on one side of a transfer only hangs it.
+// X3: memory that is registered on only one side of a transfer hangs the transfer.
 TEST_F(NcclContextTest, RegistersNothingAndEndsInOrder) {
   start(1, {0});
   const Log expected = {"rank 0: init id 1", "rank 0: revoke", "rank 0: destroy"};
   EXPECT_EQ(log_of_all(), expected);
 }
 
-// X1: all have stopped before one frees, and all of it is gone before the new one is made.
+// X1: all ranks have stopped before one frees, and all is freed before the new communicator is
+// made.
 TEST_F(NcclContextTest, StopsEverywhereThenFreesThenConnectsAnew) {
   start(1, {0, 1, 2});
-  begin_endless_sum(*workers[1], 1);  // of a peer that died
+  begin_endless_sum(*workers[1], 1);  // with a peer that died
   start(2, {0, 1});
   const Log log = FakeNccl::get().log();
   EXPECT_LT(span_of(log, "revoke").last, span_of(log, "destroy").first);
@@ -160,13 +161,13 @@ TEST_F(NcclContextTest, ANewMemberBeginsWithTheOthers) {
   EXPECT_THAT(FakeNccl::get().log(), Contains("rank 2: init id 2"));
 }
 
-// What still runs would write to memory that is free.
+// A kernel that still runs would write to freed memory.
 TEST_F(NcclContextTest, AWorkerThatLeavesEndsItsWorkBeforeItsMemoryGoes) {
   start(1, {0, 1});
   begin_endless_sum(*workers[0], 1);
   workers[0].reset();
   EXPECT_EQ(FakeNccl::get().living(), 1);
-  begin_endless_sum(*workers[1], 1);  // now its peer's data would be there
+  begin_endless_sum(*workers[1], 1);  // now the data of its peer would be there
 }
 
 // NCCL's calls make a context on the calling thread's device.
@@ -195,7 +196,7 @@ TEST_F(NcclContextTest, AFailedInitEndsTheGenerationAndLeavesNothing) {
   EXPECT_EQ(FakeNccl::get().living(), 2);
 }
 
-// NCCL connects to a peer when it first has something for it, and tells no other rank.
+// NCCL connects to a peer at the first transfer, and tells no other rank.
 TEST_F(NcclContextTest, AConnectionForWhichTheGpuHasNoMemoryIsAnErrorOfThisWorker) {
   start(1, {0, 1});
   FakeNccl::get().gpu_bytes = FakeNccl::kInitBytes;
@@ -207,7 +208,7 @@ TEST_F(NcclContextTest, AConnectionForWhichTheGpuHasNoMemoryIsAnErrorOfThisWorke
   start(3, {0, 1});
 }
 
-// A stream takes so much and no more: the call waits with what is ahead of it.
+// A stream takes a bounded number of works. With more the call waits.
 TEST_F(NcclContextTest, ARankWhoseStreamIsFullIsToldOfOnceItsGenerationIsClosed) {
   std::promise<Status> told;
   workers[0] = std::make_unique<NcclWorker>(
@@ -225,10 +226,10 @@ TEST_F(NcclContextTest, ARankWhoseStreamIsFullIsToldOfOnceItsGenerationIsClosed)
   EXPECT_EQ(told.get_future().get().code(), Code::kInternal);
   goes_on.set_value();
   training.join();
-  workers[0].reset();  // before what it tells
+  workers[0].reset();  // the worker ends before `told` does
 }
 
-// A peer's death changes the members.
+// A peer's death changes the members, so it cannot be the cause between the same ones.
 TEST_F(NcclContextTest, NcclThatFailsBetweenTheSameMembersAgainAndAgainIsAnErrorOfThisWorker) {
   FakeNccl::get().outcome = ncclSystemError;
   Generation generation = 0;
@@ -286,7 +287,7 @@ TEST_F(NcclContextTest, ARankWhoseAdapterLosesItsLinkIsNamedAlthoughAllFindRemot
     start(++generation, {0, 1, 2});
     adapters.set("mlx5_5", "4: ACTIVE", times_down);
     for (const int rank : {0, 1, 2}) FakeNccl::get().fail(rank, ncclRemoteError);
-    // It ends the wait of the others, who have not looked yet.
+    // This call ends the wait of the ranks that have not looked yet.
     EXPECT_EQ(workers[0]->collective->wait_for_sums().status().code(), Code::kAborted);
     FakeNccl::get().heal();
   }
@@ -319,7 +320,7 @@ TEST_F(NcclContextTest, AGenerationThatIsClosedWaitsForNoOlderConnection) {
   start(3, {0});
 }
 
-// X6. No wait of ours ends it, neither in connect() nor in a step.
+// X6. None of our waits ends the call, neither in connect() nor in a step.
 TEST_F(NcclContextTest, ACallThatDoesNotReturnIsToldOfOnceItsGenerationIsClosed) {
   for (const std::string function : {"init", "group_end"}) {
     std::promise<Status> told;
@@ -339,7 +340,7 @@ TEST_F(NcclContextTest, ACallThatDoesNotReturnIsToldOfOnceItsGenerationIsClosed)
     EXPECT_EQ(told.get_future().get().code(), Code::kInternal);
     FakeNccl::get().block(0, "");
     training.join();
-    workers[0].reset();  // before what it tells
+    workers[0].reset();  // the worker ends before `told` does
   }
 }
 

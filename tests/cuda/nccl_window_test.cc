@@ -1,4 +1,4 @@
-// The result as a window of NCCL's: who has one, and what becomes of ranks that get none.
+// The result as a window of NCCL's: the ranks that have one, and the ranks that get none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -99,7 +99,7 @@ TEST_F(NcclWindow, ExactRanksSendAndNeedNone) {
   EXPECT_EQ(times("map"), 0);
 }
 
-// Registering is collective: nobody may begin it alone.
+// Registering is collective: no rank may begin it alone.
 TEST_F(NcclWindow, OneRankWithOtherMemoryKeepsAllFromMapping) {
   make(Numerics::kFast, kRanks - 1);
   expect_connects(1);
@@ -125,7 +125,7 @@ TEST_F(NcclWindow, IfOneFailsAllConnectAgainWithout) {
   EXPECT_EQ(times("map"), kRanks);
   FakeNccl::get().cannot_map = -1;
   expect_connects(2);
-  EXPECT_EQ(times("map"), kRanks);  // what failed once is not tried again
+  EXPECT_EQ(times("map"), kRanks);  // a registration that failed once is not tried again
 }
 
 TEST_F(NcclWindow, PeersThatDoNotNoticeGiveUpAtTheirDeadlineAndTheNextGenerationWorks) {

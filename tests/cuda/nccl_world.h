@@ -26,7 +26,7 @@ inline void run_ranks(size_t ranks, const std::function<void(uint32_t)>& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Its result is memory that peers may map.
+// A gradient buffer whose result is memory that peers may map.
 class PeerBuffer final : public GradientBuffer {
  public:
   PeerBuffer(const BufferLayout& layout, uint32_t regions)
@@ -67,7 +67,7 @@ struct NcclWorker {
   int deadline_ms = 20'000;
   std::unique_ptr<Collective> control;
   std::unique_ptr<DeviceCollective> collective;
-  std::atomic<bool> is_closed{false};  // by the session, as it is for what never ends
+  std::atomic<bool> is_closed{false};  // the session sets it to end what would never end
 
   Status connect(Generation generation, const std::vector<MemberId>& members,
                  const std::vector<uint32_t>& node_of_rank, std::unique_ptr<Collective> host) {
@@ -82,7 +82,7 @@ struct NcclWorker {
 
 using NcclWorkers = std::vector<std::unique_ptr<NcclWorker>>;
 
-// Moves all of `workers` into a new generation, ranks in their order. Their outcomes, by rank.
+// Moves all of `workers` into a new generation, ranks in their order. Returns the outcomes by rank.
 inline std::vector<Status> try_start(const std::vector<NcclWorker*>& workers, Generation generation,
                                      const std::vector<uint32_t>& node_of_rank) {
   std::vector<GradientBuffer*> buffers;

@@ -1,5 +1,5 @@
-// Kernels need nvcc's runtime and a GPU. Where the module runs on a stand-in for CUDA's runtime,
-// its launches do nothing but say so.
+// Kernels need nvcc's runtime and a GPU. If the module runs on a stand-in for CUDA's runtime, its
+// launches only return an error that says so.
 #include "worker/cuda/kernels/apply_launch.h"
 #include "worker/cuda/kernels/layer_launch.h"
 #include "worker/cuda/kernels/merge_launch.h"

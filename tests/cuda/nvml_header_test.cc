@@ -1,5 +1,5 @@
-// metrics/node/nvml_api.h declares what it uses of NVML by itself; here it is held against NVIDIA's
-// own header, where that is installed (package cuda-nvml-dev of the toolkit).
+// metrics/node/nvml_api.h declares by itself what it uses of NVML. This test compares it with
+// NVIDIA's own header, if that is installed (package cuda-nvml-dev of the toolkit).
 #include <gtest/gtest.h>
 
 #include "metrics/node/nvml_api.h"
@@ -10,7 +10,7 @@
 #include <array>
 #include <cstddef>
 
-// CUDA 13 would have others used, which the drivers of CUDA 12 do not have.
+// CUDA 13 deprecates these functions, and the drivers of CUDA 12 lack the new ones.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace lockstep::nvml {
@@ -51,7 +51,7 @@ static_assert(offsetof(EventData, type) == offsetof(nvmlEventData_t, eventType))
 static_assert(offsetof(EventData, xid) == offsetof(nvmlEventData_t, eventData));
 static_assert(offsetof(EventData, gpu_instance) == offsetof(nvmlEventData_t, gpuInstanceId));
 
-// The same number of arguments, each of the same size: enumerations there are integers here.
+// Compares the number of arguments and their sizes: enumerations there are integers here.
 template <typename Function>
 struct Shape;
 

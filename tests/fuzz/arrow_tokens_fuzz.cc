@@ -1,5 +1,5 @@
 // Any bytes as an Arrow file of tokens, flat or in lists: refused, or streams whose tokens lie
-// within it and whose documents end one behind another.
+// within it and whose documents end one after another.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ namespace lockstep::data {
 namespace {
 
 void try_file(const std::string& path, size_t size) {
-  // Without a cache, so that compressed ones are refused: arrow_fuzz.cc inflates.
+  // Without a cache, so it refuses compressed files: arrow_fuzz.cc inflates.
   const auto streams = open_arrow_tokens({path}, {}, "", {}, /*with_documents=*/true);
   if (!streams.is_ok()) return;
   for (const TokenStream& stream : *streams) {

@@ -1,5 +1,5 @@
 // Any bytes as a tokenizer.json, as a pair vocab.json and merges.txt, and as text for a vocabulary:
-// refused, or tokens that the vocabulary has and that are the text again.
+// refused, or tokens that the vocabulary has and that make the text again.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -51,7 +51,7 @@ std::vector<uint32_t> encoded(const BpeVocabulary& vocabulary, std::string_view 
   return tokens;
 }
 
-// Of the small vocabulary, whose tokens are known.
+// The text of tokens of the small vocabulary.
 std::string text_of(const std::vector<uint32_t>& tokens) {
   const char* const merged[] = {"aa", "aaaa", "ab", "aab", " a", "  "};
   std::string text;

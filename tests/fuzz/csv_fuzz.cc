@@ -1,5 +1,6 @@
-// Any bytes as tables of text, and as those for evaluation that go with them: refused, or rows of
-// finite numbers with labels that are classes. A NUL byte, which no table may have, is between two.
+// Any bytes as tables of text, and as the evaluation tables that go with them: refused, or rows of
+// finite numbers with labels that are classes. A NUL byte, which no table may have, separates the
+// two.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Any bytes as an exported program: refused, or a program that keeps its invariants. An input is an
-// archive, or the JSON of one ("{"): then every file of the archive is there, of 256 bytes, and no
-// checksum keeps the fuzzer from the parser of the graph.
+// archive, or the JSON of one ("{"). With JSON every file of the archive exists, of 256 bytes, and
+// no checksum keeps the fuzzer from the parser of the graph.
 #include <array>
 #include <cstddef>
 #include <cstdint>

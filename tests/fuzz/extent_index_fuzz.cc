@@ -1,5 +1,5 @@
-// Any bytes as an index, with the hash that they should have: refused, or one whose extents are of
-// its files.
+// Any bytes as an index, with the hash that they should have: refused, or an index whose extents
+// lie in its files.
 #include <sys/mman.h>
 #include <unistd.h>
 

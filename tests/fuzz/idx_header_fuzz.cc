@@ -1,5 +1,5 @@
-// Any bytes as an IDX file: refused, or a header whose numbers hold together and whose labels can
-// be read where the file is long enough.
+// Any bytes as an IDX file: refused, or a header whose numbers agree and whose labels can be read
+// if the file is long enough.
 #include <cstddef>
 #include <cstdint>
 #include <span>

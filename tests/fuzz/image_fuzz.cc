@@ -1,5 +1,5 @@
-// Any bytes as a JPEG, PNG or raw image: refused, or decoded into exactly the memory that was
-// given, and the same twice.
+// Any bytes as a JPEG, PNG or raw image: refused, or decoded into exactly the given memory, and
+// twice with the same result.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -27,7 +27,7 @@ void try_frame(std::span<const uint8_t> file, const WantedImage& wanted,
   LOCKSTEP_CHECK(!status.is_ok() || first == second, "the same file is the same image");
 }
 
-// As a mask: the same.
+// Tries the same as a mask.
 void try_mask(std::span<const uint8_t> file, const WantedImage& wanted,
               std::optional<uint64_t> stream) {
   ImageDecoder decoder;

@@ -1,6 +1,6 @@
-// Any bytes as a file that we keep and read back, the first of them says which: where documents
-// end, a piece of an object, the largest token, what was packed. What is damaged is as if it were
-// not there; that of a hash is also tried with the hash that it should have.
+// Any bytes as a file that Lockstep writes and reads back. The first byte says which: ends of
+// documents, a piece of an object, the largest token, a packing. A damaged file counts as missing.
+// Files with a hash are also tried with the right hash.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace {
 constexpr uint64_t kTokens = 8;
 constexpr char kKey[] = "k";
 
-// Tokens 1 to 8, and room for what is kept of them.
+// Tokens 1 to 8, and a place for the files about them.
 class Place {
  public:
   Place() {
@@ -56,11 +56,11 @@ void try_ends(const Place& place, std::string bytes, bool with_hash) {
   LOCKSTEP_CHECK(ends.is_ok() && std::is_sorted(ends->begin(), ends->end()), "ends rise");
   LOCKSTEP_CHECK(ends->empty() || (ends->front() > 0 && ends->back() <= kTokens),
                  "an end is of the tokens");
-  if (!with_hash)  // nobody finds a hash
+  if (!with_hash)  // no fuzzer finds a hash
     LOCKSTEP_CHECK(*ends == std::vector<uint64_t>{3}, "what is damaged is found anew");
 }
 
-// `rest` begins with where to read, and how much.
+// `rest` begins with the place to read from, and the length.
 void try_chunk(const Place& place, std::string_view rest, bool with_hash) {
   if (rest.size() < 4) return;
   const uint64_t offset = static_cast<uint8_t>(rest[0]) * 256U + static_cast<uint8_t>(rest[1]);
@@ -87,7 +87,7 @@ void try_largest(const Place& place, std::string_view text) {
   write_file(place.at("tokens-k.txt"), std::string(text));
   const auto vocabulary =
       token_vocabulary(place.streams(), kKey, SampleCut{.block = 1}, nullptr, place.path(), {});
-  // A number in our own words is believed, whatever it is.
+  // Lockstep believes a number that is in its own words, whatever it is.
   LOCKSTEP_CHECK(vocabulary.is_ok() ? *vocabulary > 0 : !vocabulary.status().message().empty(),
                  "a vocabulary, or what is wrong");
   if (!text.starts_with("lockstep tokens 1\nfingerprint k\nlargest "))

@@ -1,5 +1,5 @@
-// Any bytes as a checkpoint manifest, also with the self hash made right: no crash, and what is
-// accepted is the same after another round.
+// Any bytes as a checkpoint manifest, also with a correct self hash: no crash, and an accepted
+// manifest is the same after another round.
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>

@@ -40,7 +40,7 @@ void try_columns(std::span<const uint8_t> bytes, uint64_t samples, std::vector<M
   check_samples_within(samples_of_mds(shard, bytes), bytes);
 }
 
-// The number of samples is taken from the shard, so that more than that is looked at.
+// The shard gives the number of samples, so that the fuzzer gets past it.
 void try_shard(std::span<const uint8_t> bytes) {
   if (bytes.size() < 4) return;
   const uint64_t samples =

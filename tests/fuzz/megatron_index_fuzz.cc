@@ -1,4 +1,4 @@
-// Any bytes as an index of Megatron-LM: refused, or sequences that lie one behind another, and
+// Any bytes as an index of Megatron-LM: refused, or sequences that lie one after another, and
 // documents of these.
 #include <algorithm>
 #include <cstddef>

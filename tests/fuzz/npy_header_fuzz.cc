@@ -1,5 +1,5 @@
-// Any bytes as a NumPy array file: refused, or a header whose numbers hold together and whose
-// elements can be read where the file is as long as it says.
+// Any bytes as a NumPy array file: refused, or a header whose numbers agree and whose elements can
+// be read if the file is as long as it says.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace lockstep::data {
 namespace {
 
-// Its samples as those of a field: copied within their bounds, or refused.
+// Reads the samples as samples of a field: copied within their bounds, or refused.
 void try_field(const NpyHeader& header, std::span<const uint8_t> file) {
   if (header.dims.empty() || header.content_bytes == 0) return;
   if (!check_npy_size(header, file.size()).is_ok()) return;
@@ -66,7 +66,7 @@ void try_file(std::span<const uint8_t> file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   lockstep::data::try_file({data, size});
-  // And as the text of a header, to which it would take long to find the way.
+  // Tries the bytes also as the text of a header, because the fuzzer would need long to find one.
   std::vector<uint8_t> file = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
   const size_t text_bytes = std::min<size_t>(size, 5'000);
   file.push_back(static_cast<uint8_t>(text_bytes));

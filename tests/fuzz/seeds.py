@@ -1,6 +1,7 @@
-"""Writes the seeds of those parsers for which no library writes files: corpus/NAME/*, each sound or
-wrong in one place. Run it in this directory after a change; the files are committed. (The manifest
-`run` is of a real run, and those of arrow_tokens are of tests/unit/data/samples/arrow_samples.py.)"""
+"""Writes the seeds of parsers whose files no library writes: corpus/NAME/*, each sound or wrong in
+one place. Run it in this directory after a change; the files are committed. (The manifest `run`
+comes from a real run, and tests/unit/data/samples/arrow_samples.py writes the seeds of
+arrow_tokens.)"""
 import gzip
 import json
 import pathlib
@@ -55,7 +56,7 @@ put("idx_gzip", {
     "more": gzip.compress(images + bytes(100), mtime=0), "no_idx": gzip.compress(b"text", mtime=0)})
 
 def zstd(content, last=True, size=None):
-    """A frame of one block that is stored as it is."""
+    """A frame of one stored block."""
     size = len(content) if size is None else size
     return (struct.pack("<IBB", 0xFD2FB528, 0x20, size)
             + struct.pack("<I", len(content) << 3 | last)[:3] + content)
@@ -162,14 +163,14 @@ put("kept_files", {
     "plan": b"\5" + json.dumps(plan).encode(), "plan_list": b"\5[1, 2]",
     "plan_kinds": b"\5" + json.dumps({**plan, "shard_mb": {"a": [1]}}).encode()})
 
-# The first byte: 2 of 2 bytes that are asked for, 3 of 3 as a whole, none of 7.
+# The first byte: 2 of the 2 requested bytes, 3 of 3 as a whole, none of 7.
 put("sources", {"range_part": "\x21bytes 0-1/2", "range_end": "\x21bytes 5-6/7",
                 "range_total": "\x21bytes 5-6/9", "range_huge": "\x21bytes 18446744073709551615-0/1",
                 "range_whole": "\x32bytes 0-2/3", "range_short": "\x06bytes 0-6/7",
                 "range_star": "\x21bytes */2", "range_negative": "\x21bytes -1-0/2"})
 
 def exported():
-    """Of the golden programs: whole, and the JSON of one and its two lists."""
+    """The golden programs: whole, and the JSON of one and its two lists."""
     golden = pathlib.Path(__file__).parent.parent / "golden/exported"
     seeds = {"whole": (golden / "counted.pt2").read_bytes()}
     for name in ("counted", "regions"):

@@ -1,6 +1,6 @@
-// Any bytes as what a server says: a page of a bucket's listing, an error, a manifest, MDS's
-// index.json, the range of an answer; and as a file of AWS's. What comes out can be checked as
-// names of files, and a part of an object is taken only where all of it is there.
+// Any bytes as a server's answer: a page of a bucket's listing, an error, a manifest, MDS's
+// index.json, the range of an answer; and as a file of AWS's. Results pass as names of files, and
+// Lockstep takes a part of an object only if all of it is there.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -37,8 +37,8 @@ void try_list(const Result<std::vector<std::string>>& names) {
   try_names(objects);
 }
 
-// The text is what the answer says of its range. The part that was asked for begins at its first
-// number, so that it has a chance; the first byte says how long body and part are.
+// `text` is the answer's range. The requested part begins at the first number in it, so that it has
+// a chance; the first byte gives the lengths of body and part.
 void try_range(std::string_view text) {
   if (text.empty()) return;
   const auto byte = static_cast<uint8_t>(text[0]);

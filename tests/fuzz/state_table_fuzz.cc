@@ -1,4 +1,4 @@
-// Any bytes as the table of a transferred state: no crash, and a table that is accepted keeps its
+// Any bytes as the table of a transferred state: no crash, and an accepted table keeps its
 // invariants and is the same after another round.
 #include <cstddef>
 #include <cstdint>

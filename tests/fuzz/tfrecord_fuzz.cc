@@ -1,5 +1,5 @@
-// Any bytes as a TFRecord shard: refused, or samples that lie within it. The checksums of lengths
-// are put right, as no fuzzer would find them.
+// Any bytes as a TFRecord shard: refused, or samples that lie within it. The fuzzer corrects the
+// checksums of lengths, because it would not find them.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

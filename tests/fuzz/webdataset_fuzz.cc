@@ -1,5 +1,5 @@
-// Any bytes as a tar archive of samples: refused, or samples that lie within it. The sums of its
-// headers are put right, as no fuzzer would find them.
+// Any bytes as a tar archive of samples: refused, or samples that lie within it. The fuzzer
+// corrects the sums of the headers, because it would not find them.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,5 @@
-"""What deploy/bundle.sh takes along for a machine with a GPU: each script there finds the modules that it
-imports in the bundle, or in Python itself, or in torch's wheel."""
+"""deploy/bundle.sh takes scripts along for a machine with a GPU. Each script finds the modules that
+it imports in the bundle, in Python itself, or in torch's wheel."""
 import ast
 import pathlib
 import re

@@ -1,5 +1,5 @@
-"""The table of hostile files (tests/unit/data/HOSTILE.md) names tests and fuzzers that are there, and
-leaves out no format, no other file that is read, and no fuzzer; each fuzzer has seeds."""
+"""The table of hostile files (tests/unit/data/HOSTILE.md) names existing tests and fuzzers, and
+leaves out no format, no other file that Lockstep reads, and no fuzzer. Each fuzzer has seeds."""
 import pathlib
 import re
 import unittest
@@ -7,7 +7,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "tests/unit/data/HOSTILE.md"
 TESTS = ("tests/unit/data", "tests/unit/source", "tests/unit/run/checkpoint")
-# What is read beside the formats that a job can name, by the beginning of its row.
+# Rows for files besides the formats that a job can name, by the beginning of the row.
 OTHERS = ("Parquet", "data elsewhere", "documents of Arrow's lists", "the index in the cache",
           "an inflated copy in the cache", "ends of documents in the cache",
           "the largest token in the cache", "a piece of an object in the cache", "`pack.json`")
@@ -15,7 +15,7 @@ NOT_OF_DATA = {"frames", "manifest", "state_table", "job_file", "exported"}
 
 
 def named_tests():
-    """Of the table: (suite, test, parameter or None)."""
+    """The tests that the table names: (suite, test, parameter or None)."""
     for name in re.findall(r"`([\w/]+\.\w+(?:/\w+)?)`", PAGE.read_text()):
         if name.endswith((".h", ".md", ".py", ".json")):
             continue
@@ -25,7 +25,7 @@ def named_tests():
 
 
 def named_python_tests():
-    """File, class and test."""
+    """The Python tests that the page names: file, class and test."""
     return re.findall(r"`(\w+_test)\.(\w+)\.(test_\w+)`", PAGE.read_text())
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The key tables of the pages: between `<!-- keys: SECTION -->` and `<!-- /keys -->`, or
-`<!-- values: KEY -->` and `<!-- /values -->`, a page holds what
-`lockstep run --help-job --markdown SECTION` or KEY prints.
+"""The key tables of the pages. Between `<!-- keys: SECTION -->` and `<!-- /keys -->`, or
+`<!-- values: KEY -->` and `<!-- /values -->`, a page has the output of
+`lockstep run --help-job --markdown SECTION` or KEY.
 
     LOCKSTEP_BIN=build/release/bin tests/link/key_tables.py    writes them into all pages
 """

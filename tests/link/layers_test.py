@@ -1,6 +1,7 @@
-"""The layers of the source: no circle of includes between folders, none of more than two modules (a
-header and its source are one), no folder so full that nothing is found in it, no two headers of one
-name, and no two types of one name in headers. The borders: who may include LibTorch, and whom."""
+"""The layers of the source: no circle of includes between folders or of more than two modules (a
+header and its source are one), no folder too full to find a file in, no two headers of one name,
+and no two types of one name in headers. The borders: which files may include LibTorch, and which
+folders may include each other."""
 import collections
 import graphlib
 import pathlib
@@ -11,7 +12,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUFFIXES = (".h", ".cc", ".cu", ".cuh")
 MOST_FILES = 40  # of one folder
-# From the lowest to the highest: none includes what is above it.
+# From the lowest to the highest. A folder includes nothing from a folder above it.
 HEIGHT = ("comm", "metrics", "data", "coordinator", "worker", "deploy")
 PRODUCT = ("comm", "coordinator", "data", "deploy", "metrics", "worker")
 
@@ -29,14 +30,14 @@ def headers(*tops):
 
 def types(text):
     """The types that a header defines outside of any class. clang-format leaves them at the margin,
-    and what they hold further right. An alias counts, a forward declaration does not."""
+    and indents their content. An alias counts, a forward declaration does not."""
     key = r"(?:class|struct|union|enum(?: class| struct)?)"
     defined = key + r" (?:\[\[.*\]\] )?(\w+)(?: final)?(?: : [^;{]*)? \{"
     return [a or b for a, b in re.findall(rf"(?m)^(?:{defined}|using (\w+) =)", text)]
 
 
 def includes(files):
-    """By file the files of the product that it includes."""
+    """By file, the product's files that it includes."""
     have = set(files)
     for file in files:
         text = (ROOT / file).read_text()
@@ -48,7 +49,7 @@ LIBTORCH = re.compile(r'(?m)^\s*#include\s*[<"](?:torch|ATen|c10|caffe2)/')
 
 
 def reach_libtorch(direct, included):
-    """All that includes one of `direct`, itself or through others."""
+    """All files that include one of `direct`, directly or through others."""
     reached = set(direct)
     while more := {file for file, found in included.items() if file not in reached and found & reached}:
         reached |= more
@@ -56,7 +57,7 @@ def reach_libtorch(direct, included):
 
 
 def edges(files, name):
-    """The graph of what `name` makes of a file: by node the nodes that it includes."""
+    """The graph of nodes, which `name` makes of files: by node, the nodes that it includes."""
     graph = collections.defaultdict(set)
     for file, found in includes(files):
         graph[name(file)] |= {name(other) for other in found} - {name(file)}
@@ -73,7 +74,7 @@ def circle(graph):
 
 
 def without_pairs(graph):
-    """Two modules that include each other become one node."""
+    """Joins two modules that include each other into one node."""
     partner = {a: min(a, b, key=str) for a in graph for b in graph[a] if a in graph.get(b, ())}
     joined = collections.defaultdict(set)
     for a, found in graph.items():

@@ -1,5 +1,5 @@
-"""What pages say of the source is still so: messages that they quote can be said, what they link to is
-there, and what they say to be in a file is in it."""
+"""Pages agree with the source: the source can say the messages that they quote, the targets of
+links exist, and a file has what a page says to be in it."""
 import ast
 import pathlib
 import re
@@ -17,7 +17,7 @@ CODE_SPAN = re.compile(r"(`+)(.+?)\1")
 
 
 def strings_of(source):
-    """The string literals of a C++ file; neighbours are one, also with a + between them."""
+    """The string literals of a C++ file. Joins neighbours, also with a + between them."""
     found, open_one = [], None
     for token in TOKEN.finditer(source):
         text = token.group(0)
@@ -30,7 +30,7 @@ def strings_of(source):
 
 
 def rows_of_tables(page, is_head):
-    """The lines of the tables that begin with such a line."""
+    """The rows of the tables whose head line `is_head` accepts."""
     is_inside = False
     for line in page.read_text().splitlines():
         if not line.startswith("|"):
@@ -49,7 +49,7 @@ def quoted_messages():
 
 
 def quoted_of_loops():
-    """What stands in the columns with the head `Lockstep says`."""
+    """The code spans of the columns with the head `Lockstep says`."""
     for line in rows_of_tables(OF_LOOPS, lambda head: head.endswith("| Lockstep says |")):
         yield from (span[1].strip() for span in CODE_SPAN.findall(line.split(" | ", 1)[1]))
 
@@ -61,7 +61,7 @@ def triples(text):
 
 
 def triples_of_package():
-    """Those of its strings; of an f-string, between its values."""
+    """The triples of the package's strings, and of an f-string's text between its values."""
     trees = (ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py"))
     return {three for tree in trees for node in ast.walk(tree)
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
@@ -69,13 +69,13 @@ def triples_of_package():
 
 
 def share_said(message, said):
-    """Of the words of a message with its values, how many are in three that the source says."""
+    """The share of a message's words that are in three successive words of the source."""
     places = {place + i for place, three in triples(message) if three in said for i in range(3)}
     return len(places) / len(message.split())
 
 
 def heading_ids(page):
-    """As GitHub makes them."""
+    """The ids that GitHub makes of headings."""
     heads = re.findall(r"(?m)^#+ (.*)$", page)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
@@ -90,7 +90,7 @@ def links():
 
 
 def places():
-    """As a page says "`a` and `b` in [file](file)": page, file, each name."""
+    """The places of which a page says "`a` and `b` in [file](file)": page, file, each name."""
     names = r"((?:`[A-Za-z_][\w:.]*`(?:, | and | or )?)+)"
     for page, target in set(links()):
         where = (page.parent / target).resolve()

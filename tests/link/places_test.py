@@ -1,8 +1,9 @@
-"""How many places somebody touches who adds a thing of one kind: a model, an optimizer, a loss, a format,
-a metric, a command, a job key that scripts refuse. An example stands for each kind: every file of the
-product that names the example is a place, or is listed as one that only mentions it. A file that begins
-to name it fails the test, so a new place does not come unseen. What a tool writes into a page, between
-markers, is no place. `python3 places_test.py --table` prints the table."""
+"""How many places a change touches that adds a thing of one kind: a model, an optimizer, a loss, a
+format, a metric, a command, a job key that scripts refuse. An example stands for each kind: every
+file of the product that names the example is a place, or is listed as one that only mentions it. A
+file that begins to name the example fails the test, so a new place does not come unseen. Text that
+a tool writes into a page, between markers, is no place. `python3 places_test.py --table` prints the
+table."""
 import pathlib
 import re
 import subprocess
@@ -14,7 +15,7 @@ PRODUCT = ("comm", "coordinator", "data", "deploy", "metrics", "worker")
 KEYS = "comm/run/job/job_train.proto"
 # key_tables.py and metrics_md_test.cc write these.
 WRITTEN = re.compile(r"<!-- (keys|values|metrics)\b.*?<!-- /\1 -->", re.S)
-# The thing's own files are one place, however many it needs: all that begin with these paths.
+# The thing's own files are one place, however many they are: all that begin with these paths.
 OWN = "own: "
 
 # By kind: a pattern that finds the example, the places, and the files that only mention it.
@@ -60,7 +61,7 @@ KINDS = {
 
 
 def sources():
-    """By name the text of every file that may be a place."""
+    """By name, the text of every file that may be a place."""
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard",
                              *PRODUCT], capture_output=True, text=True, check=True).stdout.splitlines()
     texts = {name: (ROOT / name).read_bytes().decode(errors="ignore") for name in listed
@@ -70,7 +71,7 @@ def sources():
 
 
 def as_places(found, places):
-    """What is found, with the files of the thing itself as one place."""
+    """The found files, with the thing's own files as one place."""
     for own in (place for place in places if place.startswith(OWN)):
         its = {name for name in found if name.startswith(tuple(own.removeprefix(OWN).split()))}
         found = found - its | ({own} if its else set())

@@ -43,7 +43,7 @@ void lockstep_model_describe(LockstepModelDescription* model) {
   linear("out.weight", "out.bias", kHidden, model->classes, &net->out_weight, &net->out_bias);
   net->running_mean = model->add_buffer(model, "norm.running_mean", kHidden, 0);
   net->running_var = model->add_buffer(model, "norm.running_var", kHidden, 1);
-  model->values_per_batch_norm = 1;  // of one sample, for each of the hidden values
+  model->values_per_batch_norm = 1;  // for one sample: one value for each of the hidden values
   model->instance = net.release();
   model->free_instance = [](void* instance) { delete static_cast<SmallNet*>(instance); };
 }

@@ -15,19 +15,19 @@
 
 namespace lockstep {
 
-// Replaces what is there.
+// Replaces an existing file.
 inline void write_file(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
 }
 
-// Empty where there is no such file.
+// Empty if there is no such file.
 inline std::string slurp(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Writes a byte into a file, which then has its old time of change, as `touch -r` leaves it.
-// Returns once the file system's clock has ticked, so that the time of its inode is another one.
+// Writes a byte into a file, and sets its old time of change again, as `touch -r` does. Returns
+// once the file system's clock has ticked, so that the inode has another time.
 inline void write_and_put_time_back(const std::string& path, off_t offset, char byte) {
   struct stat before {};
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);

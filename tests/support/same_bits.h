@@ -1,4 +1,5 @@
-// Tells whether floats have the same bits: 0 and -0 have not, a NaN has its own.
+// Tells whether floats have the same bits: 0 and -0 differ, and a NaN equals a NaN of the same
+// bits.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// How much a test repeats where a sanitizer makes each round ten times as slow. The plain build
-// runs all of it; a sanitizer looks for errors of memory and of threads, which the first rounds
-// have.
+// Tells whether a sanitizer makes each round ten times as slow, so that a test repeats less. The
+// plain build runs all rounds; a sanitizer looks for errors of memory and of threads, which the
+// first rounds would show.
 #pragma once
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-// A checkpoint on disk for tests that look at what is written about it.
+// A checkpoint on disk for tests of the files about it.
 #pragma once
 
 #include <gtest/gtest.h>

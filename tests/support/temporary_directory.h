@@ -1,4 +1,4 @@
-// A directory that is removed with its test, its simulation or its fuzzer.
+// A directory that goes with its test, its simulation or its fuzzer.
 #pragma once
 
 #include <cstdlib>

@@ -9,13 +9,13 @@
 
 namespace lockstep::data {
 
-// With a checksum, as the command zstd writes it and the library by itself does not.
+// Writes a checksum, as the command zstd does and the library by itself does not.
 inline std::string zstd_bytes(const std::string& plain, bool has_checksum = true,
                               int window_log = 0) {
   const std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx*)> context(ZSTD_createCCtx(),
                                                                    ZSTD_freeCCtx);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, has_checksum ? 1 : 0);
-  // If the length of a stream is not known, it gets the window that is asked for.
+  // A stream of unknown length gets the requested window.
   if (window_log > 0) ZSTD_CCtx_setParameter(context.get(), ZSTD_c_windowLog, window_log);
   std::string out(ZSTD_compressBound(plain.size()) + 64, '\0');
   ZSTD_inBuffer source{plain.data(), plain.size(), 0};
