@@ -55,7 +55,7 @@ class FakeNcclTest : public ::testing::Test {
     EXPECT_EQ(nccl.group_end(), result == ncclSuccess ? ncclInProgress : ncclSuccess);
     return result;
   }
-  // From rank 0 to rank 1, in elements.
+  // Rank 0 sends, rank 1 receives. Sizes in elements.
   void send_and_receive(size_t sent, size_t received) {
     for (const size_t r : {size_t{0}, size_t{1}}) {
       ASSERT_EQ(nccl.group_start(), ncclSuccess);

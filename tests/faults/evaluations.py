@@ -1,6 +1,6 @@
 """evaluation: deaths around evaluations, in a run that train.patience ends and that keeps its best
-checkpoint. It always ends at the same step with the same evaluations, and the best
-checkpoint is there, or the run can make it again.
+checkpoint. It always ends at the same step with the same evaluations, and the best checkpoint is
+there, or the run can make it again.
 """
 import json
 import os

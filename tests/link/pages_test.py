@@ -114,7 +114,7 @@ class Pages(unittest.TestCase):
         for parts, message in quoted_messages():
             with self.subTest(message=message):
                 self.assertTrue(any(len(part.split()) >= 2 for part in parts), "says too little")
-                # By one file: parts of one message stand together.
+                # One file has all parts of one message.
                 self.assertTrue(any(all(part in text for part in parts) for text in strings))
 
     def test_there_are_messages(self):

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kHidden = 32;
 constexpr double kDropout = 0.25;
 
-// Where each tensor is, by the index that add_parameter() and add_buffer() gave.
+// The index of each tensor, from add_parameter() and add_buffer().
 struct SmallNet {
   uint32_t hidden_weight, hidden_bias, norm_weight, norm_bias, out_weight, out_bias;
   uint32_t running_mean, running_var;

@@ -33,7 +33,7 @@ TEST(Simulation, AnotherSeedGivesAnotherHistory) {
   EXPECT_NE(simulate(plan_of(1)).trace_hash, simulate(plan_of(2)).trace_hash);
 }
 
-// So another kind of fault, which comes last, leaves histories without it as they are.
+// A new kind of fault, which comes last, leaves histories without it as they are.
 TEST(Simulation, EveryKindOfFaultIsDrawnByItself) {
   constexpr auto kAll = static_cast<uint64_t>(FaultKind::kCount);
   size_t drawn = 0;

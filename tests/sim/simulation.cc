@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kPatienceMs = 1'200'000;
 constexpr uint64_t kMostEvents = 3'000'000;
 
-// In memory if the machine has such a place: the simulator writes history.jsonl only.
+// A place in memory, if the machine has one: the simulator writes only history.jsonl.
 std::string place_of_scratch() {
   return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "";
 }

@@ -15,7 +15,7 @@
 
 namespace lockstep::sim {
 
-// The journal on the disk, folded, as a reader sees it who trusts only commits.
+// The journal on the disk, folded, as a reader that trusts only commits sees it.
 // ledger_view.cc
 class LedgerView {
  public:

@@ -44,7 +44,7 @@ void raises(Script& s) {
   s.world().raises = static_cast<Step>(s.between(0, 23));
 }
 
-// So fast that workers write all checkpoints before the first records leave.
+// Steps so fast that workers write all checkpoints before the first records leave.
 WorldOptions quick() {
   WorldOptions options = four(true);
   options.compute_ms = 2;

@@ -244,7 +244,7 @@ class World {
   // Whether a newer generation has started after a death. The acts of a member that has not heard
   // of it take no effect.
   bool is_left_behind(Generation generation) const { return generation < newest_start_; }
-  // Where the run ends by its plan or its script.
+  // The step at which the run ends by its plan or its script.
   Step last(Generation generation = kNewestGeneration);
   // The evaluations of the undisturbed run until `step`, and the step at which it ends: as
   // `generation` computes them, by default the newest one.
