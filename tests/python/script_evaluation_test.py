@@ -1,4 +1,4 @@
-"""Evaluations by a function of a script, and run.last, which knows them and the steps: the same
+"""Evaluations by functions of a script, and run.last, which knows them and the steps: the same
 bits in every world and through the death of the writer; the best checkpoint, the end by patience,
 and a way back to the best."""
 import json
@@ -11,7 +11,8 @@ from script_runs import SCRIPTS, ScriptTest
 
 EVALUATED = SCRIPTS / "evaluated.py"
 DUE = [3, 5, 6, 9, 10, 12, 15]  # every third step, and the ends of epochs of five; the best at 9
-SAMPLES = 64
+SAMPLES, OTHER_SAMPLES = 64, 30
+METRICS = ["drawn", "other/loss", "other/accuracy", "other/drawn", "other/mean"]
 # The next step's rates. They fall after each epoch, and after an evaluation worse than one before.
 RATES = [0.01, 0.009, 0.009, 0.009, 0.0081, 0.00405, 0.0018225]
 
@@ -48,8 +49,15 @@ class Evaluations(ScriptTest):
         self.assertEqual(*map(self.logged, (steady, disturbed)))
         rows = self.rows_of(steady)
         self.assertEqual([row["step"] for row in rows], DUE)
-        self.assertEqual({(row["samples"], *row["metrics"]) for row in rows}, {(SAMPLES, "drawn")})
-        self.assertEqual(len({row["metrics"]["drawn"] for row in rows}), 1, "the seeds are the batch's")
+        self.assertEqual({(row["samples"], *row["metrics"]) for row in rows}, {(SAMPLES, *METRICS)})
+        drawn = {(row["metrics"]["drawn"], row["metrics"]["other/drawn"]) for row in rows}
+        self.assertEqual(len(drawn), 1, "the seeds are the batch's")
+        self.assertEqual(len(set(drawn.pop())), 2, "and the evaluation's")
+        self.assertEqual([row["metrics"]["other/loss"] for row in rows], [100 - step for step in DUE])
+        for row in rows:
+            right = row["metrics"]["other/accuracy"] * OTHER_SAMPLES
+            self.assertAlmostEqual(right, round(right), 5)
+            self.assertNotEqual(row["metrics"]["other/mean"], 0)
         self.assertEqual([(row["epoch"], round(row["lr"], 10)) for row in rows],
                          [((step - 1) // 5, rate) for step, rate in zip(DUE, RATES)])
         self.assert_told_alone(alone, steady, rows)
@@ -75,6 +83,10 @@ class Evaluations(ScriptTest):
         self.assertEqual([(int(step), float(loss), float(right)) for step, loss, right in told],
                          [(row["step"], round(row["loss"], 6), round(row["accuracy"], 6))
                           for row in rows])
+        told = re.findall(r"after step (\d+): .*, other/loss (\S+), other/accuracy (\S+),", alone)
+        self.assertEqual([(int(step), float(loss), float(right)) for step, loss, right in told],
+                         [(row["step"], row["metrics"]["other/loss"],
+                           round(row["metrics"]["other/accuracy"], 6)) for row in rows])
         self.assertIn(f"weights_sha256 {run.summary()['weights_sha256']}", alone)
 
     def assert_told_in_the_summary(self, summary, row):

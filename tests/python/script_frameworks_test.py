@@ -14,7 +14,7 @@ class Frameworks(FrameworkTest):
         self.assert_same(run, output, "behind fit after 15 steps")
         self.assert_close([row["loss"] for row in run.history()], found["plain"])
         self.assertTrue(all(0 <= row["metrics"]["accuracy"] <= 1 for row in run.history()))
-        self.assert_evaluated(run, output, [5, 10, 15])
+        self.assert_evaluated(run, output, [5, 10, 15], "dataloader_idx_1")
         self.assert_close([row["counted"] for row in self.logged(run) if "counted" in row],
                           found["counted"])
         clipped = [row["step"] for row in self.logged(run) if row["norm"] > 0.5]
@@ -31,7 +31,7 @@ class Frameworks(FrameworkTest):
         run = self.with_a_killed_worker(HF)
         self.assert_close([row["loss"] for row in run.history()], found["plain"])
         self.assert_same(run, output, "behind train after 8 steps")
-        self.assert_evaluated(run, output, [4, 8])
+        self.assert_evaluated(run, output, [4, 8], "short")
         self.assertEqual([row["learning_rate"] for row in self.logged(run)], found["rates"][0])
 
     def test_hugging_face_ends_early_as_complete(self):

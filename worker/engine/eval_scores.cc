@@ -89,10 +89,11 @@ Result<wire::EvalReport> evaluate_together(const GenerationView& view, const Los
     LOCKSTEP_RETURN_IF_ERROR(
         score(begin, std::min(begin + task.batch, task.samples), scores.first(kinds)));
     scores = scores.subspan(kinds);
-    view.has_scored(static_cast<uint32_t>((begin - share.begin) / task.batch + 1));
+    view.has_scored(task.scored + static_cast<uint32_t>((begin - share.begin) / task.batch + 1));
   }
   std::vector<EvalScore> all(mine.size() * world);
-  const Tag tag{view.generation, applied, Phase::kEval, 0, mine.size() * sizeof(EvalScore)};
+  const Tag tag{view.generation, applied, Phase::kEval, task.number,
+                mine.size() * sizeof(EvalScore)};
   LOCKSTEP_RETURN_IF_ERROR(view.collective->all_gather(tag, std::as_bytes(std::span(mine)),
                                                        std::as_writable_bytes(std::span(all))));
   std::array<EvalScore, 2> totals;

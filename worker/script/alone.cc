@@ -116,7 +116,7 @@ Result<AloneEnd> run_alone(const wire::JobSpec& job, const RunShape& shape, Scri
   wire::DataFacts facts;
   facts.set_train_samples(shape.samples);
   facts.set_turns(shape.turns);
-  facts.set_eval_samples(engine.eval().samples);
+  facts.set_eval_samples(engine.evals().empty() ? 0 : engine.evals().front().samples);
   PhasePlan plan = make_phase_plan(job, facts, total, has_edges);
   {
     AloneGeneration generation(engine);

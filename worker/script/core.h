@@ -121,6 +121,7 @@ typedef struct ls_order {
   int32_t ends_run;       /* all slots of the step have said so */
   const double* metrics;  /* means over its samples, as many as ls_layout() was told */
   ls_evaluated evaluated; /* EDGE, too */
+  uint32_t evaluation;    /* EVAL: which one, by the calls of ls_evaluates() */
 } ls_order;
 
 typedef struct ls_reply {
@@ -198,9 +199,11 @@ LS_API int ls_layout(ls_run* run, const ls_tensor* parameters, uint32_t paramete
                      const char* const* metrics, const uint32_t* metric_turns,
                      uint32_t metric_count, int has_counts, ls_memory* memory);
 
-/* The script evaluates: so many samples, and what the score of a batch has besides its loss. Once,
- * or not at all. `fingerprint`: of the data; empty: they are the job's. */
-LS_API int ls_evaluates(ls_run* run, uint64_t samples, const char* fingerprint,
+/* The script evaluates: so many samples, and what the score of a batch has besides its loss. Once
+ * for each of its evaluations, or not at all. The first decides what is best (checkpoint.best,
+ * train.patience); what the others find stands beside it as metrics, "name/loss". `name`: of an
+ * evaluation after the first, else empty. `fingerprint`: of the data; empty: they are the job's. */
+LS_API int ls_evaluates(ls_run* run, const char* name, uint64_t samples, const char* fingerprint,
                         const char* const* metrics, uint32_t metric_count, int knows_right);
 
 /* Threads start; a worker connects and registers with these lines of its numerics ("key=value") and

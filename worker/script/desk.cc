@@ -57,7 +57,8 @@ Result<bool> Desk::next(const ls_reply* reply, ls_order* order, std::chrono::mil
               .loss = 0,
               .ends_run = 0,
               .metrics = nullptr,
-              .evaluated = {}};
+              .evaluated = {},
+              .evaluation = 0};
     is_told_ = true;
     changed_.notify_all();
     return true;

@@ -185,10 +185,11 @@ int ls_layout(ls_run* run, const ls_tensor* parameters, uint32_t parameter_count
   });
 }
 
-int ls_evaluates(ls_run* run, uint64_t samples, const char* fingerprint, const char* const* metrics,
-                 uint32_t metric_count, int knows_right) {
+int ls_evaluates(ls_run* run, const char* name, uint64_t samples, const char* fingerprint,
+                 const char* const* metrics, uint32_t metric_count, int knows_right) {
   return guarded([&] {
-    return run->run->evaluate({.samples = samples,
+    return run->run->evaluate({.name = name,
+                               .samples = samples,
                                .fingerprint = fingerprint,
                                .metrics = {metrics, metrics + metric_count},
                                .knows_right = knows_right != 0});

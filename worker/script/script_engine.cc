@@ -83,12 +83,12 @@ Status ScriptEngine::set_global_batch(uint64_t) {
 
 // The rate of the step before an installed state is unknown: the report has the next one's.
 Result<wire::EvalReport> ScriptEngine::evaluate() {
-  if (parts_.eval.samples == 0 || !ahead_)
+  if (parts_.evals.empty() || !ahead_)
     return Status(Code::kInternal, "evaluate() without evaluation data or a generation");
   driver_.enters(Phase::kEval);
   const PhaseClock::Scope scope(phases(), WorkPhase::kEval);
   LOCKSTEP_ASSIGN_OR_RETURN(wire::EvalReport report,
-                            evaluate_script(parts_.eval, parts_.job, driver_.view(), applied_,
+                            evaluate_script(parts_.evals, parts_.job, driver_.view(), applied_,
                                             [this](const ls_order& order) { return ask(order); }));
   if (applied_ > 0) report.set_epoch(plan_step(parts_.shape, applied_ - 1).epoch);
   report.set_lr(lr(applied_));

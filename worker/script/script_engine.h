@@ -72,7 +72,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
     Desk& desk;
     std::vector<std::string> fingerprint;  // sorted
     std::vector<double> lrs;               // of the first step of each turn
-    ScriptEvalFacts eval = {};
+    ScriptEvals evals = {};
     ScriptData* data = nullptr;  // of the job's own; null: Python reads samples
     // Hears of every slot that was computed for a step. On the training thread.
     std::function<void(const ls_task& task, double loss)> on_slot = {};
@@ -110,8 +110,8 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Status backward_begins();
   Status take(uint32_t parameter, const void* data, DType dtype, uint64_t elements);
   Status take_statistic(uint32_t statistic, std::span<const float> data);
-  // Without samples: the script evaluates nothing.
-  const ScriptEvalFacts& eval() const { return parts_.eval; }
+  // Empty: the script evaluates nothing.
+  const ScriptEvals& evals() const { return parts_.evals; }
   // For Python, in any order: slots of this rank that come.
   std::vector<ls_task> upcoming(uint32_t most);
 

@@ -227,9 +227,11 @@ Status ScriptRun::evaluate(ScriptEvalFacts facts) {
     facts.fingerprint = data_->eval()->fingerprint();
   if (facts.samples == 0 || facts.fingerprint.empty())
     return {Code::kBadData, "the evaluation data have no samples; give evaluate() some"};
-  if (eval_.samples != 0 || has_begun_)
-    return {Code::kUsage, "a run has one evaluation, which is told before it begins"};
-  eval_ = std::move(facts);
+  if (has_begun_ || facts.name.empty() != evals_.empty())
+    return {Code::kUsage,
+            "evaluations are told before the run begins, and all but the first have "
+            "a name"};
+  evals_.push_back(std::move(facts));
   return Status::ok();
 }
 
@@ -239,13 +241,13 @@ Result<std::unique_ptr<ScriptEngine>> ScriptRun::make_engine(
   if (replay_ != nullptr)
     on_slot = [this](const ls_task& task, double loss) { replay_->took_slot(task, loss); };
   return ScriptEngine::create({job_, shape_, order_, *layout_, desk_, said_.fingerprint, lrs_,
-                               eval_, data_.get(), std::move(on_slot)},
+                               evals_, data_.get(), std::move(on_slot)},
                               make_buffer);
 }
 
 Status ScriptRun::begin(ScriptSaid said, const double* lrs) {
   if (!layout_ || has_begun_) return {Code::kUsage, "a run begins once, after its layout"};
-  LOCKSTEP_RETURN_IF_ERROR(check_script_eval(eval_, job_));
+  LOCKSTEP_RETURN_IF_ERROR(check_script_evals(evals_, job_));
   std::sort(said.fingerprint.begin(), said.fingerprint.end());
   said_ = std::move(said);
   lrs_.assign(lrs, lrs + turns_);
@@ -261,8 +263,18 @@ Status ScriptRun::start_worker() {
   facts.set_train_samples(shape_.samples);
   if (turns_ > 1) facts.set_turns(turns_);
   facts.set_train_fingerprint(order_.fingerprint);
-  facts.set_eval_samples(eval_.samples);
-  facts.set_eval_fingerprint(eval_.fingerprint);
+  for (const ScriptEvalFacts& eval : evals_) {
+    if (eval.name.empty()) {
+      facts.set_eval_samples(eval.samples);
+      facts.set_eval_fingerprint(eval.fingerprint);
+      continue;
+    }
+    wire::IdentityFact& fact = said_.identity.emplace_back();
+    fact.set_key("evaluation " + eval.name);
+    fact.set_value(std::to_string(eval.samples) + " samples, " + eval.fingerprint);
+  }
+  std::sort(said_.identity.begin(), said_.identity.end(),
+            [](const auto& a, const auto& b) { return a.key() < b.key(); });
   auto maker = std::make_unique<ScriptEngineMaker>(
       [this](const Engine::BufferFactory& make_buffer) { return make_engine(make_buffer); },
       engine_, is_stopped_, has_finished_, data_.get(), std::move(facts), said_);

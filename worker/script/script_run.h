@@ -72,7 +72,8 @@ class ScriptRun {
 
   Status lay_out(ScriptFacts facts);
   const ScriptLayout& layout() const { return *layout_; }
-  // The script evaluates, too; without a fingerprint on the job's data. Before begin(), once.
+  // The script evaluates, too; without a fingerprint on the job's data. Before begin(), once for
+  // each of its evaluations.
   Status evaluate(ScriptEvalFacts facts);
 
   // `lrs`: one for each turn.
@@ -106,7 +107,7 @@ class ScriptRun {
   OrderSpec order_;
   std::unique_ptr<ScriptData> data_;  // null: the script's own
   std::unique_ptr<ScriptLayout> layout_;
-  ScriptEvalFacts eval_;
+  ScriptEvals evals_;
   ScriptSaid said_;
   std::vector<double> lrs_;
   Desk desk_;

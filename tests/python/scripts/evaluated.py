@@ -1,5 +1,6 @@
-"""A loop with evaluations, whose loss is the least after step BEST: with train.patience the run ends
-some evaluations later. The learning rate follows the epochs and the evaluations. Its words: data processes, and a file with the milliseconds that a slot
+"""A loop with two evaluations. The first one's loss is least after step BEST: with train.patience the
+run ends some evaluations later. The second one's is least at the end. The learning rate follows the
+epochs and the evaluations. Its words: data processes, and a file with the milliseconds that a slot
 takes longer, or nothing."""
 # /// lockstep
 # job: evaluated
@@ -48,6 +49,12 @@ def score(batch):
     return {"loss": loss, "correct": (logits.argmax(1) == y).sum(), "drawn": torch.rand(())}
 
 
+def score_of_other(batch):
+    x, y = batch
+    return {"loss": 100.0 - run.step, "correct": (model(x).argmax(1) == y).sum(),
+            "drawn": torch.rand(()), "mean": x.mean()}
+
+
 def after():
     last, evaluated = run.last, run.last.evaluation
     if evaluated is not None and evaluated.step == last.step - 1:
@@ -58,6 +65,7 @@ def after():
 
 run.keep(model=model, optimizer=optimizer, epoch_scheduler=by_epoch, plateau=by_loss, after_step=after)
 run.evaluate(score, torch.utils.data.DataLoader(Points(64, 2), num_workers=WORKERS))
+run.evaluate(score_of_other, Points(30, 5), name="other", workers=WORKERS)
 for x, y in run.batches(Points(100, 1), workers=WORKERS):
     assert model.training
     if PACE and not run.is_trial:

@@ -99,7 +99,8 @@ def trainer_of(base, model, told, **more):
         lr_scheduler_type="cosine", logging_steps=1, save_strategy="no", disable_tqdm=True,
         report_to=["test"], **more)
     name = type("Slow" + base.__name__, (Slow, base), {"computed": []})
-    return name(model, arguments, train_dataset=Words(), eval_dataset=HELD_OUT,
+    return name(model, arguments, train_dataset=Words(),
+                eval_dataset={"long": HELD_OUT, "short": HELD_OUT[:3]},
                 data_collator=collate, callbacks=[told])
 
 
@@ -124,10 +125,11 @@ transformers.integrations.integration_utils.INTEGRATION_TO_CALLBACK["test"] = Re
 trainer = trainer_of(lockstep.Trainer, model, told, num_train_epochs=2, eval_strategy="epoch")
 output = trainer.train()
 with torch.no_grad():
-    held_out = model.eval()(**{name: tensor.to(run.device)
-                               for name, tensor in collate(HELD_OUT).items()}).loss
+    held_out, other = (model.eval()(**{name: tensor.to(run.device)
+                                       for name, tensor in collate(data).items()}).loss
+                       for data in (HELD_OUT, HELD_OUT[:3]))
 print(f"behind train after {output.global_step} steps, told {told.events[-2:]}, "
-      f"held out {held_out:.5f}", flush=True)
+      f"held out {held_out:.5f}, other {other:.5f}", flush=True)
 if PLAIN:
     InOrder.slots = [inputs for inputs, _ in trainer.computed]
     told_too = Told()

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from lockstep import LockstepError, Misuse
 from lockstep import _core
 from lockstep._data import DataError, Feed, Task, unpack
-from lockstep._eval import Evaluation, check_eval_data, score_of
+from lockstep._eval import Evaluation, check_eval_data, check_name, score_of
 from lockstep._buffers import Buffers
 from lockstep._state import Kept
 
@@ -63,7 +63,7 @@ class EvaluationTest(unittest.TestCase):
             evaluation.read_from(SimpleNamespace(eval_samples=SAMPLES, take_eval=range))
             self.core = Core()
             evaluation.try_out(self.core, self.kept, self.buffers)
-        self.assertEqual(self.core.told, (SAMPLES, "", ("m",), False))
+        self.assertEqual(self.core.told, ("", SAMPLES, "", ("m",), False))
         self.assertEqual([loss for loss, *_ in self.replies(evaluation)], [6.0, 22.0, 27.0])
 
     def test_data_are_the_scripts_or_the_jobs(self):
@@ -73,9 +73,34 @@ class EvaluationTest(unittest.TestCase):
                                 ("named", [1], "leave one of the two out")):
             with self.assertRaisesRegex(Misuse, says):
                 check_eval_data({"eval_data": has}, data)
+        check_eval_data({"eval_data": "named"}, [1], takes_jobs=True)
+        with self.assertRaisesRegex(Misuse, "was called before without data"):
+            check_eval_data({"eval_data": "found"}, None, takes_jobs=True)
         for more in ({"workers": 2}, {"collate": list}):
             with self.assertRaisesRegex(Misuse, "data.threads"):
                 Evaluation(print, None, more.get("workers"), more.get("collate"))
+
+    def test_all_evaluations_but_the_first_need_a_name_of_their_own(self):
+        named = [SimpleNamespace(name=name) for name in ("val", "test")]
+        self.assertEqual([check_name(None, []), check_name("val", []), check_name("a-1_.B", named)],
+                         ["", "val", "a-1_.B"])
+        for name, says in ((None, "give this evaluation a name"), ("val", "another name"),
+                           ("test", "another name"), ("a/b", "1 to 32"), ("", "1 to 32"),
+                           ("x" * 33, "1 to 32"), (7, "1 to 32")):
+            with self.assertRaisesRegex(Misuse, says):
+                check_name(name, named)
+
+    def test_messages_name_an_evaluation_that_has_a_name(self):
+        evaluation = Evaluation(lambda batch: {}, self.data, None, None, "test", False)
+        with evaluation.open({"seed": "3", "eval_batch": str(BATCH), "exact": "1"}):
+            with self.assertRaisesRegex(Misuse, 'the evaluation "test" returned no loss'):
+                evaluation.try_out(Core(), self.kept, self.buffers)
+        for name, is_first, told in (("val", True, ""), ("test", False, "test")):
+            evaluation = Evaluation(lambda batch: 1.0, self.data, None, None, name, is_first)
+            with evaluation.open({"seed": "3", "eval_batch": str(BATCH), "exact": "1"}):
+                self.core = Core()
+                evaluation.try_out(self.core, self.kept, self.buffers)
+            self.assertEqual(self.core.told[0], told)
 
     def test_what_a_function_may_return(self):
         self.assertEqual(score_of(torch.tensor([2.0], requires_grad=True), 4), (2.0, 4, None, ()))
@@ -108,7 +133,7 @@ class EvaluationTest(unittest.TestCase):
             self.assertTrue(torch.equal(tensor, expected[name]), name)
         torch.rand(3)
         self.assertEqual(self.replies(evaluation), replies, "the same every time")
-        self.assertEqual(self.core.told, (SAMPLES, self.core.told[1], ("drawn",), False))
+        self.assertEqual(self.core.told, ("", SAMPLES, self.core.told[2], ("drawn",), False))
 
     def test_data_processes_and_loaders_change_no_bit(self):
         def score(batch):
@@ -144,7 +169,7 @@ class EvaluationTest(unittest.TestCase):
         self.assertEqual([0.0] * 3, self.model[1].running_mean.tolist())
 
     def test_data_have_their_fingerprint_and_batches_their_own_samples_and_right_predictions(self):
-        told = [(self.opened(lambda batch: 0.0, data), self.core.told[1])[1] for data in (
+        told = [(self.opened(lambda batch: 0.0, data), self.core.told[2])[1] for data in (
             self.data, self.data, TensorDataset(self.data.tensors[0] + 1))]
         self.assertEqual(told[0], told[1])
         self.assertNotEqual(told[0], told[2])

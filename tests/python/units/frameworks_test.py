@@ -236,13 +236,18 @@ class Lightning(Case):
             return type("Mine", (Module,), {"validation_step": lambda *_: None,
                                             "val_dataloader": lambda self: [held_out], **members})()
 
-        self.assertIs(validation_data(of(), None, {}), held_out)
-        self.assertIs(validation_data(of(), of(val_dataloader=lambda self: JOB), {}), JOB)
-        self.assertIs(validation_data(of(), None, {"val_dataloaders": JOB}), JOB)
-        self.assertIsNone(validation_data(Module(), None, {"val_dataloaders": held_out}))
-        self.assertIsNone(validation_data(of(), None, {"limit_val_batches": 0}))
-        self.assert_refused("one evaluation", validation_data,
-                            of(val_dataloader=lambda self: [held_out] * 2), None, {})
+        self.assertEqual(validation_data(of(), None, {}), [held_out])
+        self.assertEqual(validation_data(of(), of(val_dataloader=lambda self: JOB), {}), [JOB])
+        self.assertEqual(validation_data(of(), None, {"val_dataloaders": JOB}), [JOB])
+        self.assertEqual(validation_data(Module(), None, {"val_dataloaders": held_out}), [])
+        self.assertEqual(validation_data(of(), None, {"limit_val_batches": 0}), [])
+        self.assertEqual(validation_data(of(), None, {"val_dataloaders": []}), [])
+        two = {"val_dataloaders": [held_out, JOB]}
+        for takes in (lambda self, batch, batch_idx, dataloader_idx=0: None, lambda self, *_: None,
+                      lambda self, batch, batch_idx, number: None):
+            self.assertEqual(validation_data(of(validation_step=takes), None, two), [held_out, JOB])
+        self.assert_refused("does not take dataloader_idx", validation_data,
+                            of(validation_step=lambda self, batch, batch_idx: None), None, two)
         self.assert_refused("Mine overrides on_validation_epoch_end()", validation_data,
                             of(on_validation_epoch_end=print), None, {})
 
@@ -252,9 +257,10 @@ class Lightning(Case):
                 ({"loss": 4}, {"val_loss": 2}, {"loss": 4, "val_loss": 2}), (5, {}, {"loss": 5}),
                 (None, {"my_loss": 2, "loss": 1}, {"loss": 1, "my_loss": 2})):
             loop.validate.return_value = output, dict(logged)
-            self.assertEqual(score_of(loop, None), found)
+            self.assertEqual(score_of(loop, 1, None), found)
+            loop.validate.assert_called_with(None, 1)
         loop.validate.return_value = None, {"a": 3}
-        self.assert_refused("no loss", score_of, loop, None)
+        self.assert_refused("no loss", score_of, loop, None, None)
 
     def test_without_a_run(self):
         with mock.patch.object(_start, "_started", None):
@@ -314,8 +320,16 @@ class HuggingFace(Case):
             trainer = with_()
             self.assert_refused("--resume", trainer.train, resume_from_checkpoint=True)
             self.assert_refused("no train_dataset=", trainer.train)
-            self.assert_refused("compute_metrics=", with_(compute_metrics=print)._eval_data)
-            self.assert_refused("one evaluation", with_(eval_dataset={})._eval_data)
+            self.assertEqual(with_()._eval_data(), {})
+            evaluates = functools.partial(lockstep.Trainer, Module(), self.make(
+                num_train_epochs=2, eval_strategy="epoch"))
+            self.assert_refused("compute_metrics=", evaluates(compute_metrics=print,
+                                                              eval_dataset=[1])._eval_data)
+            self.assert_refused("empty dict", evaluates(eval_dataset={})._eval_data)
+            self.assertEqual([(name, data) for name, (data, _) in
+                              evaluates(eval_dataset={"a": [1], "b": [2]})._eval_data().items()],
+                             [("a", [1]), ("b", [2])])
+            self.assertEqual(list(evaluates(eval_dataset=[1])._eval_data()), [None])
             trainer.train_dataset = torch.utils.data.TensorDataset(torch.zeros(50, 2))
             plateau = ReduceLROnPlateau(torch.optim.SGD(trainer.model.parameters(), 0.1))
             trainer.optimizer, trainer.lr_scheduler = plateau.optimizer, plateau

@@ -43,13 +43,16 @@ class FrameworkTest(ScriptTest):
         for path in (run.run_dir / "logs").glob("worker-*.stderr"):
             self.assertIn(said[0], path.read_text(errors="replace"), path)
 
-    def assert_evaluated(self, run, output, steps):
-        """Checks that a worker's loss after the loop is the loss of the run's last evaluation."""
+    def assert_evaluated(self, run, output, steps, other):
+        """Checks that a worker's losses after the loop are those of the run's last evaluations: the
+        first one and `other`."""
         rows = [json.loads(line) for line in
                 (run.run_dir / "evals.jsonl").read_text().splitlines()]
         self.assertEqual([row["step"] for row in rows], steps)
         self.assertAlmostEqual(rows[-1]["loss"], float(re.search(r"held out (\S+)", output)[1]),
                                delta=2e-5)
+        self.assertAlmostEqual(rows[-1]["metrics"][f"{other}/loss"],
+                               float(re.search(r"other (\S+)", output)[1]), delta=2e-5)
 
     def logged(self, run):
         return [json.loads(line) for line in

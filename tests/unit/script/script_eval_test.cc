@@ -5,10 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "comm/collectives/loopback/loopback.h"
+#include "comm/run/job/metric_names.h"
 #include "comm/wire/resume_point.h"
 #include "tests/support/fails_with.h"
 #include "worker/engine/eval_scores.h"
@@ -17,7 +21,13 @@ namespace lockstep {
 namespace {
 
 const ScriptEvalFacts kFacts{
-    .samples = 23, .fingerprint = "f", .metrics = {"mean_index"}, .knows_right = true};
+    .name = "", .samples = 23, .fingerprint = "f", .metrics = {"mean_index"}, .knows_right = true};
+// After the first one.
+const ScriptEvalFacts kOther{.name = "other",
+                             .samples = 9,
+                             .fingerprint = "g",
+                             .metrics = {"mean_index"},
+                             .knows_right = true};
 
 wire::JobSpec job_of() {
   wire::JobSpec job;
@@ -27,6 +37,7 @@ wire::JobSpec job_of() {
 }
 
 struct Asked {
+  uint32_t evaluation = 0;
   uint64_t begin = 0;
   uint64_t end = 0;
   uint64_t share_end = 0;
@@ -36,8 +47,8 @@ struct Asked {
 // All ranks of a world evaluate, each on a thread of its own.
 class World {
  public:
-  explicit World(uint32_t ranks)
-      : asked(ranks), reports(ranks, Result<wire::EvalReport>(wire::EvalReport())) {
+  explicit World(uint32_t ranks, ScriptEvals evals = {kFacts})
+      : asked(ranks), scored(ranks), reports(ranks, Result<wire::EvalReport>(wire::EvalReport())) {
     std::vector<std::unique_ptr<GradientBuffer>> buffers;
     std::vector<GradientBuffer*> raw;
     for (uint32_t r = 0; r < ranks; ++r) {
@@ -51,14 +62,16 @@ class World {
         GenerationView view;
         view.generation = 1;
         view.collective = collectives[r].get();
-        reports[r] = evaluate_script(kFacts, job_of(), view, 5,
+        view.has_scored = [this, r](uint32_t batches) { scored[r].push_back(batches); };
+        reports[r] = evaluate_script(evals, job_of(), view, 5,
                                      [&](const ls_order& order) { return score(r, order); });
         if (!reports[r].is_ok()) collectives[r]->abort();
       });
     for (std::thread& thread : threads) thread.join();
   }
 
-  std::vector<std::vector<Asked>> asked;  // by rank
+  std::vector<std::vector<Asked>> asked;      // by rank
+  std::vector<std::vector<uint32_t>> scored;  // what heartbeats would tell
   std::vector<Result<wire::EvalReport>> reports;
 
  private:
@@ -67,11 +80,11 @@ class World {
     EXPECT_EQ(order.kind, LS_EVAL);
     EXPECT_EQ(order.step, 5U);
     const ls_task& task = order.task;
-    asked[rank].push_back({task.begin, task.end, order.share_end, task.seed});
+    asked[rank].push_back({order.evaluation, task.begin, task.end, order.share_end, task.seed});
     ls_reply reply{};
     reply.loss = 1.0 / static_cast<double>(task.begin + 3);
     reply.count = (task.end - task.begin) / 2;
-    reply.correct = 1;
+    reply.correct = reply.count > 0 ? 1 : 0;
     metric_[rank] = static_cast<double>(task.begin + task.end - 1) / 2;
     reply.metrics = &metric_[rank];
     return reply;
@@ -123,6 +136,80 @@ TEST(ScriptEval, BatchesAndSeedsAreThoseOfTheData) {
   }
 }
 
+TEST(ScriptEval, OtherEvaluationsAreMetricsOfTheFirst) {
+  const World first(1);
+  const World world(3, {kFacts, kOther});
+  const wire::EvalReport& report = *world.reports[0];
+  for (const auto& other : world.reports)
+    EXPECT_EQ(other->SerializeAsString(), report.SerializeAsString());
+  wire::EvalReport of_first = report;
+  of_first.mutable_metrics()->DeleteSubrange(1, 3);
+  EXPECT_EQ(of_first.SerializeAsString(), first.reports[0]->SerializeAsString())
+      << "the first one is as it is alone";
+  ASSERT_EQ(report.metrics_size(), 4);
+  std::vector<std::pair<std::string, double>> found;
+  for (int i = 1; i < 4; ++i)
+    found.emplace_back(report.metrics(i).name(), report.metrics(i).value());
+  // Two samples of each of its two whole batches count, and none of the last.
+  EXPECT_THAT(found, testing::ElementsAre(
+                         testing::Pair("other/loss", testing::DoubleEq((1.0 / 3 + 1.0 / 7) / 2)),
+                         testing::Pair("other/accuracy", testing::DoubleEq(2.0 / 4)),
+                         testing::Pair("other/mean_index", testing::DoubleEq(4))));
+}
+
+TEST(ScriptEval, EachEvaluationHasSeedsOfItsOwnAndScoredBatchesGrowOn) {
+  const World world(2, {kFacts, kOther});
+  std::set<uint32_t> seeds;
+  size_t asked = 0;
+  for (const auto& of_rank : world.asked)
+    for (const Asked& each : of_rank) {
+      EXPECT_LE(each.end, each.evaluation == 0 ? kFacts.samples : kOther.samples);
+      seeds.insert(each.seed);
+      ++asked;
+    }
+  EXPECT_EQ(asked, 6u + 3u);
+  EXPECT_EQ(seeds.size(), asked);
+  EXPECT_THAT(world.scored[0], testing::ElementsAre(1, 2, 3, 4, 5)) << "three and two batches";
+  EXPECT_THAT(world.scored[1], testing::ElementsAre(1, 2, 3, 4)) << "three and one";
+}
+
+TEST(ScriptEval, WhatAReportWouldNotHoldIsRefused) {
+  ScriptEvalFacts other = kOther;
+  const auto checked = [&](ScriptEvalFacts first = kFacts) {
+    return check_script_evals({std::move(first), other}, job_of());
+  };
+  EXPECT_TRUE(checked().is_ok());
+  ScriptEvalFacts first = kFacts;
+  first.metrics = {"other/loss"};
+  EXPECT_THAT(checked(first),
+              FailsWith(Code::kUsage, Names("other/loss"), Advises("another name")));
+  other.metrics = {"accuracy"};
+  EXPECT_THAT(checked(), FailsWith(Code::kUsage, Names("other/accuracy")));
+  other.metrics = {std::string(kMetricNameBytes - 6, 'm')};
+  EXPECT_TRUE(checked().is_ok());
+  other.metrics.front() += "m";
+  EXPECT_THAT(checked(), FailsWith(Code::kUsage, Says("longer than 64 bytes"), Names("\"other\"")));
+  other.metrics.clear();
+  for (int i = 0; i < 12; ++i) other.metrics.push_back("m" + std::to_string(i));
+  EXPECT_THAT(checked(), FailsWith(Code::kUsage, Names("\"other\""), Says("leave some out")));
+  other.metrics.pop_back();
+  first.metrics.assign(other.metrics.begin(), other.metrics.end());
+  EXPECT_TRUE(checked(first).is_ok()) << "11, and 11 with loss and accuracy";
+  ScriptEvalFacts third = kOther;
+  third.name = "third";
+  third.metrics.clear();
+  EXPECT_THAT(check_script_evals({first, other, third}, job_of()),
+              FailsWith(Code::kUsage, Says("26 numbers"), Advises("leave some")));
+  other.samples = ~uint64_t{0};
+  EXPECT_THAT(checked(), FailsWith(Code::kUsage, Advises("train.eval_batch")));
+  wire::JobSpec job = job_of();
+  job.mutable_checkpoint()->set_best("accuracy");
+  first.knows_right = false;
+  EXPECT_THAT(check_script_evals({first, kOther}, job),
+              FailsWith(Code::kUsage, Names("checkpoint.best")))
+      << "the first one decides";
+}
+
 TEST(ScriptEval, AFailureOrNothingThatCountsIsSaid) {
   std::unique_ptr<GradientBuffer> buffer = make_plain_buffer({16, 16, 16}, 1);
   const auto collectives = make_loopback(1, {buffer.get()});
@@ -130,7 +217,7 @@ TEST(ScriptEval, AFailureOrNothingThatCountsIsSaid) {
   view.generation = 1;
   view.collective = collectives[0].get();
   const auto evaluate = [&](const Result<ls_reply>& reply) {
-    return evaluate_script(kFacts, job_of(), view, 5, [&](const ls_order&) { return reply; });
+    return evaluate_script({kFacts}, job_of(), view, 5, [&](const ls_order&) { return reply; });
   };
   EXPECT_THAT(evaluate(Status(Code::kBadData, "planted")),
               FailsWith(Code::kBadData, Says("planted")));
@@ -157,37 +244,38 @@ TEST(ScriptEval, TheJobsDataAreNamedFoundOrNowhere) {
 }
 
 TEST(ScriptEval, KeysThatAskForWhatTheScriptDoesNotGiveAreRefused) {
-  EXPECT_TRUE(check_script_eval({}, job_of()).is_ok());
+  EXPECT_TRUE(check_script_evals({}, job_of()).is_ok());
   wire::JobSpec job = job_of();
   job.mutable_data()->mutable_train()->set_path("d");
   job.mutable_data()->mutable_eval()->set_path("d");
-  EXPECT_TRUE(check_script_eval({}, job).is_ok()) << "they were found, not named";
+  EXPECT_TRUE(check_script_evals({}, job).is_ok()) << "they were found, not named";
   job.mutable_data()->mutable_eval()->set_path("e");
-  EXPECT_THAT(check_script_eval({}, job),
+  EXPECT_THAT(check_script_evals({}, job),
               FailsWith(Code::kUsage, Names("data.eval.path is e"), Advises("run.evaluate")));
   job.mutable_train()->set_patience(2);
-  EXPECT_THAT(check_script_eval({}, job),
+  EXPECT_THAT(check_script_evals({}, job),
               FailsWith(Code::kUsage, Names("train.patience is 2"), Advises("run.evaluate")));
   job.mutable_checkpoint()->set_best("accuracy");
-  EXPECT_THAT(check_script_eval({}, job), FailsWith(Code::kUsage, Names("checkpoint.best")));
+  EXPECT_THAT(check_script_evals({}, job), FailsWith(Code::kUsage, Names("checkpoint.best")));
   job.mutable_eval()->set_every_steps(4);
-  EXPECT_THAT(check_script_eval({}, job), FailsWith(Code::kUsage, Names("eval.every_steps is 4")));
-  EXPECT_TRUE(check_script_eval(kFacts, job).is_ok());
+  EXPECT_THAT(check_script_evals({}, job), FailsWith(Code::kUsage, Names("eval.every_steps is 4")));
+  EXPECT_TRUE(check_script_evals({kFacts}, job).is_ok());
   ScriptEvalFacts facts = kFacts;
   facts.knows_right = false;
-  EXPECT_THAT(check_script_eval(facts, job),
+  EXPECT_THAT(check_script_evals({facts}, job),
               FailsWith(Code::kUsage, Names("checkpoint.best"), Advises("\"correct\"")));
   facts = kFacts;
   facts.metrics.resize(kMostMetrics + 1);
-  EXPECT_THAT(check_script_eval(facts, job), FailsWith(Code::kUsage, Says("leave some out")));
+  EXPECT_THAT(check_script_evals({facts}, job), FailsWith(Code::kUsage, Says("leave some out")));
   facts.metrics = {"fine", "F1@0.5"};
-  EXPECT_THAT(check_script_eval(facts, job),
+  EXPECT_THAT(check_script_evals({facts}, job),
               FailsWith(Code::kUsage, Names("F1@0.5"), Says("letters")));
   facts = kFacts;
   facts.samples = uint64_t{4} << 21;
-  EXPECT_TRUE(check_script_eval(facts, job).is_ok());
+  EXPECT_TRUE(check_script_evals({facts}, job).is_ok());
   facts.samples = ~uint64_t{0};
-  EXPECT_THAT(check_script_eval(facts, job), FailsWith(Code::kUsage, Advises("train.eval_batch")));
+  EXPECT_THAT(check_script_evals({facts}, job),
+              FailsWith(Code::kUsage, Advises("train.eval_batch")));
 }
 
 }  // namespace

@@ -41,23 +41,23 @@ class ScriptSlot : public ::testing::Test {
                                       .has_counts = options.has_counts},
                                      2)
                     .value()),
-        engine_(ScriptEngine::create({job_,
-                                      shape_,
-                                      order(),
-                                      layout_,
-                                      desk_,
-                                      {"a=b"},
-                                      std::vector<double>(options.turns, 0.125),
-                                      {.samples = 4, .fingerprint = "e", .metrics = {}},
-                                      nullptr,
-                                      [this](const ls_task& task, double loss) {
-                                        losses_.emplace_back(task.slot, loss);
-                                      }},
-                                     [&](const BufferLayout& flat, uint32_t regions) {
-                                       return Result(
-                                           make_plain_buffer(flat, regions, layout_.room()));
-                                     })
-                    .value()),
+        engine_(
+            ScriptEngine::create({job_,
+                                  shape_,
+                                  order(),
+                                  layout_,
+                                  desk_,
+                                  {"a=b"},
+                                  std::vector<double>(options.turns, 0.125),
+                                  {{.name = "", .samples = 4, .fingerprint = "e", .metrics = {}}},
+                                  nullptr,
+                                  [this](const ls_task& task, double loss) {
+                                    losses_.emplace_back(task.slot, loss);
+                                  }},
+                                 [&](const BufferLayout& flat, uint32_t regions) {
+                                   return Result(make_plain_buffer(flat, regions, layout_.room()));
+                                 })
+                .value()),
         lrs_(options.turns, 0.5) {}
 
   static wire::JobSpec job_of(const ScriptOptions& options) {

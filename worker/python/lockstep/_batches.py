@@ -6,7 +6,7 @@ import contextlib
 import linecache
 import sys
 import types
-from typing import Any
+from typing import Any, Sequence
 
 from ._ahead import Ahead
 from ._core import Core
@@ -70,20 +70,20 @@ def check_arguments(job: dict[str, str], data: Any, workers: int | None, collate
 
 
 def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
-                 evaluation: Evaluation | None, data: Any, workers: int | None, collate: Any,
+                 evaluations: Sequence[Evaluation], data: Any, workers: int | None, collate: Any,
                  weights: Any = None, turns: int = 1,
                  sender: Sender | None = None) -> tuple[Ahead | JobData, int]:
     """Returns the batches and the number of samples. REQUIRES: check_arguments(). `stack` closes
-    everything that this opens. `evaluation` forks its processes here, too: before the core has
+    everything that this opens. `evaluations` fork their processes here, too: before the core has
     threads, and before samples are drawn. `turns`: of a batch. `sender`: to the device where the
     script wants them."""
     job = core.job
     if data is None:
-        if evaluation is not None:
+        for evaluation in evaluations:
             stack.enter_context(evaluation.open(job))
-        has_eval = evaluation is not None and evaluation.is_of_job
-        batches = JobData(core, is_worker, has_eval, sender)
-        if evaluation is not None and has_eval:
+        of_job = [evaluation for evaluation in evaluations if evaluation.is_of_job]
+        batches = JobData(core, is_worker, bool(of_job), sender)
+        for evaluation in of_job:
             evaluation.read_from(batches)
         return batches, batches.samples
     source = unpack(data, collate)
@@ -94,7 +94,7 @@ def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
     feed = Feed(source, seed=seed, workers=workers)
     stack.callback(feed.close)
     feed.start()
-    if evaluation is not None:
+    for evaluation in evaluations:
         stack.enter_context(evaluation.open(job))
     known = facts(source, seed, exact=job["exact"] == "1")
     core.declare(known.samples, known.fingerprint)

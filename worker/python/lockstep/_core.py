@@ -61,7 +61,8 @@ class Order(ctypes.Structure):
                 ("text", ctypes.c_char_p), ("is_again", _i32), ("is_done", _i32),
                 ("is_writer", _i32), ("share_end", _u64), ("loss", ctypes.c_double),
                 ("ends_run", _i32),
-                ("metrics", ctypes.POINTER(ctypes.c_double)), ("evaluated", Evaluated)]
+                ("metrics", ctypes.POINTER(ctypes.c_double)), ("evaluated", Evaluated),
+                ("evaluation", _u32)]
 
 
 class Reply(ctypes.Structure):
@@ -238,11 +239,12 @@ class Core:
                       memory.statistic_begins[:len(statistics)], memory.gradient_floats,
                       memory.statistic_floats)
 
-    def evaluates(self, samples: int, fingerprint: str, metrics: Sequence[str],
+    def evaluates(self, name: str, samples: int, fingerprint: str, metrics: Sequence[str],
                   knows_right: bool) -> None:
-        self._check(self._stays.ls_evaluates(self._run, _u64(samples), fingerprint.encode(),
-                                             _strings(metrics), _u32(len(metrics)),
-                                             int(knows_right)))
+        """`name`: empty for the first evaluation."""
+        self._check(self._stays.ls_evaluates(self._run, name.encode(), _u64(samples),
+                                             fingerprint.encode(), _strings(metrics),
+                                             _u32(len(metrics)), int(knows_right)))
 
     def begin(self, fingerprint: Sequence[str], identity: Sequence[tuple[str, str]],
               state_hash: str, code_hash: str, lrs) -> None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import operator
+import re
 import time
-from typing import Any, Callable, Iterator, Mapping, NamedTuple
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
 
 import torch
 
@@ -41,35 +42,35 @@ class Score(NamedTuple):
     metrics: tuple[tuple[str, float], ...]  # by name
 
 
-def _number(name: str, value: Any) -> float:
+def _number(who: str, name: str, value: Any) -> float:
     try:
         return float(value.detach() if isinstance(value, torch.Tensor) else value)
     except (TypeError, ValueError, RuntimeError):
-        raise Misuse(f"the evaluation gave {type(value).__name__} for {name}, which is no number; give "
-                     "its mean over the batch") from None
+        raise Misuse(f"{who} gave {type(value).__name__} for {name}, which is no number; give its mean "
+                     "over the batch") from None
 
 
-def _whole(name: str, value: Any, most: int) -> int:
+def _whole(who: str, name: str, value: Any, most: int) -> int:
     try:
         whole = operator.index(value.item() if hasattr(value, "item") else value)
     except (TypeError, ValueError, RuntimeError):
         whole = -1
     if not 0 <= whole <= most:
-        raise Misuse(f"the evaluation gave {str(value)[:80]} for {name}: a whole number from 0 to {most}")
+        raise Misuse(f"{who} gave {str(value)[:80]} for {name}: a whole number from 0 to {most}")
     return whole
 
 
-def score_of(result: Any, samples: int) -> Score:
+def score_of(result: Any, samples: int, who: str = "the evaluation") -> Score:
     """The score that the script's function returned for a batch of `samples`."""
     found = dict(result) if isinstance(result, Mapping) else {"loss": result}
     if "loss" not in found:
-        raise Misuse("the evaluation returned no loss; return the batch's mean loss, or a dict with "
+        raise Misuse(f"{who} returned no loss; return the batch's mean loss, or a dict with "
                      '"loss", and beside it "correct", "count" and metrics')
-    count = _whole("count", found["count"], (1 << 32) - 1) if "count" in found else samples
-    correct = _whole("correct", found["correct"], count) if "correct" in found else None
+    count = _whole(who, "count", found["count"], (1 << 32) - 1) if "count" in found else samples
+    correct = _whole(who, "correct", found["correct"], count) if "correct" in found else None
     metrics = sorted((name, value) for name, value in found.items() if name not in _RESERVED)
-    return Score(_number("loss", found["loss"]) if count else 0.0, count, correct,
-                 tuple((name, _number(name, value)) for name, value in metrics))
+    return Score(_number(who, "loss", found["loss"]) if count else 0.0, count, correct,
+                 tuple((name, _number(who, name, value)) for name, value in metrics))
 
 
 def _source_of(data: Any, collate: Any) -> Source:
@@ -89,22 +90,47 @@ def _source_of(data: Any, collate: Any) -> Source:
                   workers)
 
 
-def check_eval_data(job: Mapping[str, str], data: Any) -> None:
-    """Raises Misuse unless either the script or its job names evaluation data."""
+def check_eval_data(job: Mapping[str, str], data: Any, takes_jobs: bool = False) -> None:
+    """Raises Misuse unless either the script or its job names the data of an evaluation.
+    `takes_jobs`: an earlier evaluation takes the job's."""
+    if data is None and takes_jobs:
+        raise Misuse("evaluate() was called before without data, which are the job's evaluation data; "
+                     "give this one a data set")
     if data is None and not job["eval_data"]:
         raise Misuse("evaluate() was given no data, and the job names none to evaluate on; give it a data "
                      "set, or name data.train.path with data.eval.path or data.holdout")
-    if data is not None and job["eval_data"] == "named":
+    if data is not None and job["eval_data"] == "named" and not takes_jobs:
         raise Misuse("evaluate() was given data, and the job names evaluation data, too "
-                     "(data.eval.path); leave one of the two out")
+                     "(data.eval.path); leave one of the two out, or evaluate on the job's data "
+                     "before, by evaluate(fn)")
+
+
+def check_name(name: Any, before: Sequence[Evaluation]) -> str:
+    """The name of the next evaluation; \"\": it is the first, and has none. Raises Misuse."""
+    if name is None and not before:
+        return ""
+    if name is None:
+        raise Misuse("evaluate() was called before: give this evaluation a name, as "
+                     "run.evaluate(fn, data, name=\"test\"), or let one function give all metrics of "
+                     "the same data")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]{1,32}", name):
+        raise Misuse(f"evaluate(name={name!r}): a name has 1 to 32 letters from a to z and A to Z, "
+                     "digits, '_', '.' and '-'")
+    if any(evaluation.name == name for evaluation in before):
+        raise Misuse(f"evaluate(name={name!r}) was called before; give each evaluation another name")
+    return name
 
 
 class Evaluation:
-    """One evaluation, from the arguments of run.evaluate()."""
+    """One evaluation, from the arguments of run.evaluate(). Messages call it `who`."""
 
-    def __init__(self, function: Callable[[Any], Any], data: Any, workers: int | None, collate: Any):
+    def __init__(self, function: Callable[[Any], Any], data: Any, workers: int | None, collate: Any,
+                 name: str = "", is_first: bool = True):
         if not callable(function):
             raise Misuse("evaluate(fn, data): fn takes a batch and returns its mean loss")
+        self.name = name
+        self.who = f"the evaluation \"{name}\"" if name else "the evaluation"
+        self._is_first = is_first
         self._function = function
         self._source: Source | None = None
         self._job_data: JobData | None = None
@@ -154,16 +180,17 @@ class Evaluation:
         task = CoreTask(begin=0, end=min(self._batch, self.samples))
         begun, hidden = time.monotonic(), Hidden(kept.modules)
         first = self._score(task, task.end, kept, buffers)
-        hidden.passed("the evaluation of a batch", _AGAINST_HIDDEN)
+        hidden.passed(f"{self.who} of a batch", _AGAINST_HIDDEN)
         self._names = tuple(name for name, _ in first.metrics)
         self.knows_right = first.correct is not None
         if self._is_exact and time.monotonic() - begun < _LONG_TRIAL_S:
             again = self._score(task, task.end, kept, buffers)
-            hidden.passed("the evaluation of a batch", _AGAINST_HIDDEN)
+            hidden.passed(f"{self.who} of a batch", _AGAINST_HIDDEN)
             if repr(first) != repr(again):
-                raise LockstepError("the evaluation computed the same batch twice, and it came out "
+                raise LockstepError(f"{self.who} computed the same batch twice, and it came out "
                                     f"different ({first} and {again}): {_CAUSES}", CONFIG)
-        core.evaluates(self.samples, self._fingerprint, self._names, self.knows_right)
+        core.evaluates("" if self._is_first else self.name, self.samples, self._fingerprint,
+                       self._names, self.knows_right)
 
     def answer(self, order: Order, kept: Kept, buffers: Buffers) -> Reply:
         score = self._score(CoreTask.from_buffer_copy(order.task), order.share_end, kept, buffers)
@@ -171,7 +198,7 @@ class Evaluation:
         if names != self._names or (score.correct is not None) != self.knows_right:
             shown = [*names, *["correct"] * (score.correct is not None)]
             before = [*self._names, *["correct"] * self.knows_right]
-            raise Misuse(f"the evaluation gave {shown} for a batch, and {before} for the first one; "
+            raise Misuse(f"{self.who} gave {shown} for a batch, and {before} for the first one; "
                          "give the same for every batch")
         self._kept = (ctypes.c_double * max(1, len(names)))(*[value for _, value in score.metrics])
         return Reply(loss=score.loss, count=score.count, correct=score.correct or 0,
@@ -186,9 +213,9 @@ class Evaluation:
         buffers.restore()
         changed = buffers.name_of_changed()
         if changed is not None:
-            raise Misuse(f"the evaluation changed the buffer {changed}; an evaluation leaves the model "
+            raise Misuse(f"{self.who} changed the buffer {changed}; an evaluation leaves the model "
                          "as it is")
-        return score_of(result, task.end - task.begin)
+        return score_of(result, task.end - task.begin, self.who)
 
     def _take(self, task: CoreTask, share_end: int) -> Any:
         """The batch; requests the ones after it."""
@@ -216,7 +243,8 @@ class Evaluation:
         try:
             yield
         except DataError as why:
-            raise DataError(why.code, f"in the evaluation data, whose batches count as steps: "
+            of = f" of \"{self.name}\"" if self.name else ""
+            raise DataError(why.code, f"in the evaluation data{of}, whose batches count as steps: "
                                       f"{why.text}") from None
 
 
@@ -246,9 +274,9 @@ def _evaluating(kept: Kept) -> Iterator[None]:
 class Evaluates:
     """The part of a Run that scripts evaluate with."""
 
-    _evaluation: Evaluation | None = None
+    _evaluations: list[Evaluation]
 
-    def evaluate(self, function: Callable[[Any], Any], data: Any = None, *,
+    def evaluate(self, function: Callable[[Any], Any], data: Any = None, *, name: str | None = None,
                  workers: int | None = None, collate: Any = None) -> None:
         """`function(batch)` gives the score of a batch of evaluation data: its mean loss, or a dict
         with "loss" and optionally "correct" (right predictions), "count" (what the loss is the mean
@@ -256,14 +284,16 @@ class Evaluates:
 
         data: a map-style Dataset or a DataLoader, read in its order in batches of train.eval_batch;
         or a number of samples, and the function gets a range of their numbers. None: the evaluation data
-        that the job names (data.eval.path, data.holdout), as Batch. Before batches(), once.
+        that the job names (data.eval.path, data.holdout), as Batch. name: of an evaluation after the
+        first; what it finds stands beside the first one's as metrics, NAME/loss. The first one decides
+        which checkpoint is the best, and patience. Before batches(), once for each evaluation.
         The run then evaluates at the end of every epoch, after every eval.every_steps steps, and at
         its end. The kept modules are in eval() meanwhile, under no_grad().
         """
-        if self._evaluation is not None:
-            raise Misuse("evaluate() was called before: a run has one evaluation; let one function give "
-                         "all metrics")
+        before = self._evaluations
+        name = check_name(name, before)
         if self._has_looped:  # type: ignore[attr-defined]
             raise Misuse("evaluate() came after batches(); call it before the loop")
-        check_eval_data(self._job, data)  # type: ignore[attr-defined]
-        self._evaluation = Evaluation(function, data, workers, collate)
+        check_eval_data(self._job, data,  # type: ignore[attr-defined]
+                        any(evaluation.is_of_job for evaluation in before))
+        before.append(Evaluation(function, data, workers, collate, name, not before))

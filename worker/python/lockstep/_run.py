@@ -27,7 +27,7 @@ from ._device import Device, Sender, sender_to
 from ._ends import Ends
 from ._epochs import EDGE, Epoch, Epochs
 from ._errors import STOPPED, Left, LockstepError, Misuse, Replayed, Stopped
-from ._eval import Evaluates
+from ._eval import Evaluates, Evaluation
 from ._finish import Finishes, Finishing
 from ._job_data import JobData
 from ._last import NAME as LAST_NAME, Last, LastStep
@@ -59,6 +59,7 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         self._clip_norm: float | None = None
         self._buffer_rules: dict[str, str] = {}
         self._is_kept = False
+        self._evaluations: list[Evaluation] = []
         self._has_looped = False
         self._slot: Slot | None = None
         self._watch: Watch | None = None
@@ -210,8 +211,9 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
             stack.enter_context(as_ours())
             self._settings = Settings(self._device.place)
             self._core.set_turns(self._phases.count)
-            ahead, samples = open_batches(self._core, self._is_worker, stack, self._evaluation, data,
-                                          workers, collate, weights, self._phases.count, sender)
+            ahead, samples = open_batches(self._core, self._is_worker, stack, self._evaluations,
+                                          data, workers, collate, weights, self._phases.count,
+                                          sender)
             self._data_identity = ahead.identity() + self._phases.identity()
             self._steps_per_epoch = -(-samples // int(self._job["global_batch"])) * \
                 self._phases.count
@@ -289,7 +291,8 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
     def _answer(self, order: Order) -> Reply:
         if order.kind == _core.EVAL:
             self._step = order.step
-            reply = self._evaluation.answer(order, self._kept, self._parts.buffers)
+            reply = self._evaluations[order.evaluation].answer(order, self._kept,
+                                                               self._parts.buffers)
             self._kept.note()
             return reply
         if order.kind == _core.APPLY:

@@ -40,7 +40,7 @@ class Tries:
     _last: LastStep
     _phases: Phases
     _epochs: Epochs | None
-    _evaluation: Evaluation | None
+    _evaluations: list[Evaluation]
     _clip_norm: float | None
     _buffer_rules: dict[str, str]
     _data_identity: list[tuple[str, str]]
@@ -103,10 +103,10 @@ class Tries:
                 buffers.restore()
             self._hint = None
         self._log.close()
-        if self._evaluation is not None:
+        for evaluation in self._evaluations:
             kept.remember()
-            self._evaluation.try_out(self._core, kept, buffers)
-            kept.check_same("The evaluation")
+            evaluation.try_out(self._core, kept, buffers)
+            kept.check_same("T" + evaluation.who[1:])
         kept.note()  # an evaluation may have put other weights in, and the right ones back
         self._begin(passes[0])
 
@@ -149,7 +149,7 @@ class Tries:
                                      metrics=tuple(names))
         self._signals = StopSignals(self._is_worker)
         self._last.begin(names, [observed.seen.metrics for observed in seen],
-                         self._evaluation is not None and self._evaluation.knows_right,
+                         bool(self._evaluations) and self._evaluations[0].knows_right,
                          self._steps_per_epoch)
         self._applier = Step(kept, self._phases, parts.gradients, parts.buffers, memory,
                              self._clip_norm, self._last, self._device)

@@ -15,7 +15,7 @@ from ._module_hooks import call, check_module, overrides
 from ._module_loop import ModuleLoop
 from ._options import check_options, precision_of, steps_of
 from ._stand_in import StandIn
-from ._validation import score_of, validation_data
+from ._validation import name_of, score_of, validation_data
 
 
 def fit(module: Any, data: Any, workers: int | None, collate: Any, precision: Any,
@@ -45,8 +45,9 @@ def fit(module: Any, data: Any, workers: int | None, collate: Any, precision: An
                   Configured.of(module.configure_optimizers(), overrides(module, "lr_scheduler_step")))
         call(module, "on_train_start")
         validation = validation_data(module, trainer.datamodule, options)
-        if validation is not None:
-            run.evaluate(functools.partial(score_of, loop), validation)
+        for number, held_out in enumerate(validation):
+            run.evaluate(functools.partial(score_of, loop, number if len(validation) > 1 else None),
+                         held_out, name=name_of(number))
         for batch in run.batches(source, workers=workers, collate=collate):
             loop.compute(batch)
         call(module, "on_train_end")

@@ -87,10 +87,9 @@ class Trainer(transformers.Trainer):
         check_length(self.args, self._length)
         model = self._prepare()
         self._start_callbacks()
-        if self._evaluates():
-            held_out, held_out_collate = self._eval_data()
-            run.evaluate(self._score, held_out, workers=self.args.dataloader_num_workers,
-                         collate=held_out_collate)
+        for name, (held_out, held_out_collate) in self._eval_data().items():
+            run.evaluate(self._score, held_out, name=name, collate=held_out_collate,
+                         workers=self.args.dataloader_num_workers)
         for inputs in run.batches(data, workers=self.args.dataloader_num_workers, collate=collate):
             self._compute(model, inputs)
         del self.accelerator.backward
@@ -106,14 +105,19 @@ class Trainer(transformers.Trainer):
             raise Misuse("lockstep.Trainer() was given no train_dataset=")
         return self._columns_of(self.train_dataset)
 
-    def _eval_data(self) -> tuple[Any, Any]:
+    def _eval_data(self) -> dict[str | None, tuple[Any, Any]]:
+        """By the names of the evaluations; a single one has none."""
+        if not self._evaluates():
+            return {}
         if self.compute_metrics is not None:
             raise Misuse("compute_metrics= takes all predictions at once, and a worker has a part of "
                          "them; leave it out while eval_strategy is \"epoch\"")
-        if isinstance(self.eval_dataset, dict):
-            raise Misuse("eval_dataset= is several data sets, and a run has one evaluation; concatenate "
-                         "them")
-        return self._columns_of(self.eval_dataset)
+        if not isinstance(self.eval_dataset, dict):
+            return {None: self._columns_of(self.eval_dataset)}
+        if not self.eval_dataset:
+            raise Misuse("eval_strategy=\"epoch\", and eval_dataset= is an empty dict; put the data "
+                         "sets in it, or set eval_strategy=\"no\"")
+        return {name: self._columns_of(data) for name, data in self.eval_dataset.items()}
 
     def _columns_of(self, data: Any) -> tuple[Any, Any]:
         collate = self.data_collator

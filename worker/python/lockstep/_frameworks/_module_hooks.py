@@ -58,3 +58,9 @@ def takes_batch_idx(training_step: Callable[..., Any]) -> bool:
     """Lightning passes batch_idx only if training_step() has it, or a second argument."""
     parameters = list(inspect.signature(training_step).parameters.values())
     return len(parameters) > 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def takes_dataloader_idx(validation_step: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(validation_step).parameters.values()
+    return any(p.name == "dataloader_idx" or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+               for p in parameters) or len(parameters) > 2

@@ -104,16 +104,18 @@ class ModuleLoop:
         logged, self._logged = self._logged, None
         self._run.backward(loss, metrics=logged)
 
-    def validate(self, batch: Any) -> tuple[Any, dict[str, Any]]:
-        """Returns what validation_step() returned and logged; it never gets the batch's number."""
+    def validate(self, batch: Any, dataloader_idx: int | None) -> tuple[Any, dict[str, Any]]:
+        """Returns what validation_step() returned and logged; it never gets the batch's number.
+        `dataloader_idx`: None: there is one loader."""
         trainer, step = self._trainer, self._module.validation_step
         self._at(max(self._run.step - 1, 0))  # in the epoch that may be over
         trainer.global_step = self._run.step
         trainer.training, trainer.validating = False, True
         try:
-            batch, self._logged = self._transferred(batch), {}
+            batch, self._logged = self._transferred(batch, dataloader_idx or 0), {}
+            where = () if dataloader_idx is None else (dataloader_idx,)
             with self._autocast():
-                output = step(batch, 0) if takes_batch_idx(step) else step(batch)
+                output = step(batch, 0, *where) if takes_batch_idx(step) else step(batch)
             return output, self._logged
         finally:
             trainer.training, trainer.validating, self._logged = True, False, None
@@ -122,10 +124,10 @@ class ModuleLoop:
         return torch.autocast(self._run.device.type, torch.bfloat16,
                               enabled=self._trainer.precision == "bf16-mixed")
 
-    def _transferred(self, batch: Any) -> Any:
-        for hook, more in (("on_before_batch_transfer", (0,)),
-                           ("transfer_batch_to_device", (self._run.device, 0)),
-                           ("on_after_batch_transfer", (0,))):
+    def _transferred(self, batch: Any, dataloader_idx: int = 0) -> Any:
+        for hook, more in (("on_before_batch_transfer", (dataloader_idx,)),
+                           ("transfer_batch_to_device", (self._run.device, dataloader_idx)),
+                           ("on_after_batch_transfer", (dataloader_idx,))):
             if overrides(self._owner_of[hook], hook):
                 batch = getattr(self._owner_of[hook], hook)(batch, *more)
             elif hook == "transfer_batch_to_device":

@@ -1,10 +1,10 @@
-"""validation_step() of a LightningModule, as the evaluation of a run (Run.evaluate())."""
+"""validation_step() of a LightningModule, as the evaluations of a run (Run.evaluate())."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from .._errors import Misuse
-from ._module_hooks import overrides
+from ._module_hooks import overrides, takes_dataloader_idx
 
 if TYPE_CHECKING:
     from ._module_loop import ModuleLoop
@@ -13,32 +13,38 @@ _HOOKS = ("on_validation_start", "on_validation_epoch_start", "on_validation_bat
           "on_validation_batch_end", "on_validation_epoch_end", "on_validation_end")
 
 
-def validation_data(module: Any, datamodule: Any, options: dict[str, Any]) -> Any:
-    """The data for validation_step(); None: there is none, or limit_val_batches=0."""
+def validation_data(module: Any, datamodule: Any, options: dict[str, Any]) -> list[Any]:
+    """The data for validation_step(), a data set for each evaluation; empty: there is none, or
+    limit_val_batches=0."""
     if not overrides(module, "validation_step") or options.get("limit_val_batches") in (0, 0.0):
-        return None
+        return []
     data = options.get("val_dataloaders")
     for owner in (datamodule, module):
         if data is None and overrides(owner, "val_dataloader"):
             data = owner.val_dataloader()
-    if isinstance(data, (list, tuple)):
-        if len(data) > 1:
-            raise Misuse(f"{len(data)} validation DataLoaders: a run has one evaluation; concatenate the "
-                         "data sets")
-        data = data[0] if data else None
-    if data is None:
-        return None
+    found = [] if data is None else list(data) if isinstance(data, (list, tuple)) else [data]
+    if not found:
+        return []
+    if len(found) > 1 and not takes_dataloader_idx(module.validation_step):
+        raise Misuse(f"{len(found)} validation DataLoaders, and validation_step() does not take "
+                     "dataloader_idx, as it must in Lightning: add it")
     for hook in _HOOKS:
         if overrides(module, hook):
             raise Misuse(f"{type(module).__name__} overrides {hook}(): a worker sees a part of the "
                          "validation data, and sums come from what validation_step() logs of a batch; "
                          "delete it, or switch validation off by limit_val_batches=0")
-    return data
+    return found
 
 
-def score_of(loop: ModuleLoop, batch: Any) -> dict[str, Any]:
-    """The score of a batch, in the form that Run.evaluate() takes."""
-    output, logged = loop.validate(batch)
+def name_of(number: int) -> str | None:
+    """The name of an evaluation after the first, as Lightning names what its loader's batches log."""
+    return f"dataloader_idx_{number}" if number else None
+
+
+def score_of(loop: ModuleLoop, dataloader_idx: int | None, batch: Any) -> dict[str, Any]:
+    """The score of a batch, in the form that Run.evaluate() takes. `dataloader_idx`: None: there is
+    one loader."""
+    output, logged = loop.validate(batch, dataloader_idx)
     loss = output.get("loss") if isinstance(output, dict) else output
     if loss is None:
         named = [name for name in logged if name in ("loss", "val_loss", "val/loss")] or \
