@@ -26,7 +26,8 @@ class Evaluations(ScriptTest):
                 (run.run_dir / "script_log.jsonl").read_text().splitlines()]
 
     def start_evaluated(self, *words, workers, name):
-        return self.start_script(EVALUATED, words, workers, name=name)
+        script = self.write_script(EVALUATED.read_text(), f"{name}.py")
+        return self.start_script(script, words, workers, name=name)
 
     def kill_the_writer(self, run):
         run.wait_for_step(4)
@@ -63,6 +64,7 @@ class Evaluations(ScriptTest):
         self.assert_told_alone(alone, steady, rows)
         self.assert_told_in_the_summary(steady.summary(), rows[-1])
         self.assertEqual(steady.summary()["weights_sha256"], disturbed.summary()["weights_sha256"])
+        self.refuse_other_data()
         self.go_back_to_the_best(disturbed, rows, self.logged(steady))
         self.assertIn("gave the recorded losses again", self.replayed(steady, 15))
 
@@ -94,6 +96,17 @@ class Evaluations(ScriptTest):
         self.assertAlmostEqual(summary["eval_loss"], row["loss"], 6)  # of fewer digits
         self.assertAlmostEqual(summary["eval_metrics"]["drawn"], row["metrics"]["drawn"], 6)
         self.assertIn("step-0000000009", summary["best_checkpoint"]["name"])
+
+    def refuse_other_data(self):
+        """A resume with more samples in the second evaluation's data."""
+        script = self.scratch / "three.py"
+        right = script.read_text()
+        script.write_text(right.replace("Points(30, 5)", "Points(31, 5)"))
+        rest = self.start("--resume", "--workers", 1, "--from-checkpoint", "best", "train.patience=0",
+                          name="three")
+        self.assertEqual(rest.wait(), 64, rest.text()[-3000:])
+        self.assertIn("evaluation other", rest.text())
+        script.write_text(right)
 
     def go_back_to_the_best(self, run, rows, logged):
         rest = self.start("--resume", "--workers", 1, "--from-checkpoint", "best", "train.patience=0",
