@@ -49,10 +49,10 @@ class FrameworkTest(ScriptTest):
         rows = [json.loads(line) for line in
                 (run.run_dir / "evals.jsonl").read_text().splitlines()]
         self.assertEqual([row["step"] for row in rows], steps)
-        self.assertAlmostEqual(rows[-1]["loss"], float(re.search(r"held out (\S+)", output)[1]),
+        self.assertAlmostEqual(rows[-1]["loss"], float(re.search(r"held out (\d+\.\d+)", output)[1]),
                                delta=2e-5)
         self.assertAlmostEqual(rows[-1]["metrics"][f"{other}/loss"],
-                               float(re.search(r"other (\S+)", output)[1]), delta=2e-5)
+                               float(re.search(r"other (\d+\.\d+)", output)[1]), delta=2e-5)
 
     def logged(self, run):
         return [json.loads(line) for line in
