@@ -13,8 +13,9 @@ usage: tests/chaos.sh [--seeds N] [--first SEED] [--workers N] [--faults N] [--m
   --workers  of the disturbed run (8)
   --faults   in each run (50)
   --model    mlp or cnn (mlp); with --python also gpt, all (the three in fp32 and bf16), drawn
-             (samples drawn by weights), package (the same, a module started by -m) and phases
-             (two networks that take turns on each batch)
+             (samples drawn by weights), package (the same, a module started by -m), phases (two
+             networks that take turns on each batch) and everyday (natural epochs, early stopping,
+             samples by weight, buffers by rule, two evaluations)
   --python   a training loop in Python; faults of its data processes and their zygote, too, and
              resumes in another world
 Needs the preset release; \$LOCKSTEP_BIN names other programs. A seed that fails prints the command

@@ -201,7 +201,7 @@ class Script:
         self.environment = {**os.environ, **variables_of(make_python(scratch), scratch)}
         self.pace = scratch / "pace"
         self.prefix = ()
-        script = [SCRIPTS / ("phases.py" if model == "phases" else "train.py")]
+        script = [SCRIPTS / (f"{model}.py" if model in ("phases", "everyday") else "train.py")]
         if model == "package":
             model = "drawn"
             script, self.prefix = ["-m", "proj.train"], ("env", "-C", str(scratch))
@@ -224,6 +224,11 @@ class Script:
         fresh.rename(self.pace)
 
 
+def evaluations(run):
+    path = run.run_dir / "evals.jsonl"
+    return path.read_text() if path.exists() else ""
+
+
 def check(run, undisturbed, code):
     """The defects of the result; empty if there are none."""
     wrong = []
@@ -234,6 +239,8 @@ def check(run, undisturbed, code):
         wrong.append("other weights")
     if trace(run) != trace(undisturbed):
         wrong.append(f"other losses or samples: {trace(run)}, {trace(undisturbed)}")
+    if evaluations(run) != evaluations(undisturbed):
+        wrong.append(f"other evaluations: {evaluations(run)}, {evaluations(undisturbed)}")
     audit = lockstep("audit", run.run_dir)
     if audit.returncode != 0:
         wrong.append(f"audit: {audit.stdout}{audit.stderr}")
@@ -286,7 +293,8 @@ def main():
     parser.add_argument("--model", default="mlp",
                         help="mlp or cnn; with --python also gpt, all (the three in fp32 and bf16), drawn "
                         "(samples drawn by weights), package (the same, by -m), phases (several "
-                        "updates on a batch)")
+                        "updates on a batch), everyday (epochs, early stopping, buffers by "
+                        "rule, two evaluations)")
     parser.add_argument("--python", action="store_true", help="a training loop in Python")
     parser.add_argument("--steps", type=int, default=0,
                         help="default: 400 for each fault, 40 with --python")
