@@ -8,7 +8,7 @@ goes on where it stopped, until all are played. A new commit begins with the fir
 build/night/TIER.md is the report, build/night/TIER.d has the output of each piece. The exit code is
 0 if no played piece failed.
 
-    chaos      two small seeds of faults, 12 against real runs, 6 against a training loop in Python
+    chaos      two small seeds of faults, 12 against real runs, 8 against training loops in Python
     reference  large models, and more worlds of small ones, against eager PyTorch
     alone      the tests that measure: doctor and speed, one at a time
     fuzz       60 s of new inputs for each parser
@@ -46,7 +46,9 @@ def chaos_pieces():
     return {"chaos_test": ctest("release", "multiproc.chaos_test"),
             **{f"seed-{i}": f"tests/chaos.sh --seeds 1 --first {i}" for i in range(1, 13)},
             **{f"python-{i}": f"tests/chaos.sh --python --model all --workers 3 --faults 12 --seeds 1 "
-                              f"--first {i}" for i in range(1, 7)}}
+                              f"--first {i}" for i in range(1, 7)},
+            **{f"everyday-{i}": f"tests/chaos.sh --python --model everyday --workers 4 --faults 25 "
+                                f"--seeds 1 --first {i}" for i in range(1, 3)}}
 
 
 def reference_pieces():

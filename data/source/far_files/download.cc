@@ -52,7 +52,8 @@ Status fetch(const ReadPieceFn& read, const Piece& piece) {
   return write_chunk(piece.path, piece.id, bytes) ? Status::ok() : cannot_write(piece.path);
 }
 
-// Writes the pieces to the file, one after another.
+// Writes the pieces to the file, one after another, and removes each: the object would need twice
+// its size on the disk. An attempt after a failure here fetches the removed pieces again.
 Status put_together(const std::vector<Piece>& pieces, int fd, const std::string& path) {
   std::vector<uint8_t> bytes;
   for (const Piece& piece : pieces) {
@@ -62,6 +63,7 @@ Status put_together(const std::vector<Piece>& pieces, int fd, const std::string&
               piece.path + " does not read back as it was written; is its disk failing?"};
     if (!write_all(fd, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}))
       return cannot_write(path);
+    ::unlink(piece.path.c_str());
   }
   return Status::ok();
 }

@@ -17,7 +17,8 @@ using ReadPieceFn = std::function<Status(uint64_t offset, uint64_t bytes, uint8_
 
 // Fetches several pieces at a time into a new file at `path`. Pieces have checksums (chunk_file.h)
 // and stay in `path`.pieces/ if the download fails or the process is killed; the next attempt goes
-// on from them. `has_read` hears of bytes as they come, on any thread.
+// on from them. The disk holds no more than the object and one piece. `has_read` hears of bytes as
+// they come, on any thread.
 Status download(const ObjectInfo& object, const ReadPieceFn& read, uint32_t requests,
                 const std::string& path, const std::function<void(uint64_t bytes)>& has_read);
 

@@ -56,6 +56,7 @@ def score(batch):
 
 
 run = lockstep.start()
+data, weights = Points(SAMPLES, 1), torch.arange(1, SAMPLES + 1)
 model = Net()
 optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
 plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.9, patience=1)
@@ -64,8 +65,7 @@ run.keep(model=model, optimizer=optimizer, own_scheduler=plateau,
 run.evaluate(score, Points(50, 2))
 run.evaluate(score, Points(30, 3), name="other", workers=int(WORKERS))
 for epoch in run.epochs():
-    for x, y, places in run.batches(Points(SAMPLES, 1), workers=int(WORKERS),
-                                    weights=torch.arange(1, SAMPLES + 1)):
+    for x, y, places in run.batches(data, workers=int(WORKERS), weights=weights):
         if not run.is_trial:
             time.sleep(float(pathlib.Path(DELAY).read_text()) / 1000)
         loss = F.cross_entropy(model(x), y)

@@ -2,9 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <thread>
 
 #include "data/source/cache/fetch_queue.h"
@@ -180,6 +186,35 @@ TEST_F(Reader, ADownloadGoesOnWhereItWasBrokenOff) {
   EXPECT_EQ(slurp(dir_.path("file")), content_);
   EXPECT_EQ(store_.bytes, content_.size());  // nothing twice
   EXPECT_FALSE(std::filesystem::exists(dir_.path("file.pieces")));
+}
+
+TEST_F(Reader, ADownloadRemovesThePiecesThatItsFileHas) {
+  constexpr size_t kPiece = 4 << 20;
+  const ObjectInfo object{"b", 3 * kPiece, "1"};
+  const auto read = [](uint64_t offset, uint64_t bytes, uint8_t* out) {
+    std::memset(out, static_cast<int>(offset / kPiece), bytes);
+    return Status::ok();
+  };
+  const std::string path = dir_.path("pipe");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);  // the file grows as fast as it is read
+  std::string content;
+  bool has_first = true;
+  bool has_last = false;
+  std::thread reader([&] {
+    std::ifstream file(path, std::ios::binary);
+    content.resize(kPiece + 1);  // the second piece has begun
+    file.read(content.data(), static_cast<std::streamsize>(content.size()));
+    has_first = std::filesystem::exists(path + ".pieces/0");
+    has_last = std::filesystem::exists(path + ".pieces/2");
+    content.append(std::istreambuf_iterator<char>(file), {});
+  });
+  EXPECT_TRUE(download(object, read, 2, path, [](uint64_t) {}).is_ok());
+  reader.join();
+  EXPECT_FALSE(has_first);
+  EXPECT_TRUE(has_last);
+  ASSERT_EQ(content.size(), object.bytes);
+  for (size_t piece = 0; piece < 3; ++piece)
+    EXPECT_EQ(content[piece * kPiece], static_cast<char>(piece));
 }
 
 }  // namespace
