@@ -262,6 +262,12 @@ class Misuse(ScriptTest):
     def test_under_another_launcher(self):
         script = self.write_script("import os\nos.environ['TORCHELASTIC_RUN_ID'] = '1'\n" + KEEP)
         self.assertIn("torchrun", self.alone(script, expect=1))
+        script = self.write_script(START + "rank = int(os.environ['LOCAL_RANK'])\n")
+        self.assertIn("LOCAL_RANK is for a process of torchrun", self.alone(script, expect=1))
+        begun = self.write_script(HEAD + "rank = int(os.environ['RANK'])\n")
+        run = self.start_script(begun, workers=1)
+        self.assertEqual(run.wait(), 64, run.text()[-2000:])
+        self.assertIn("RANK is for a process of torchrun", run.text())
 
 
 if __name__ == "__main__":

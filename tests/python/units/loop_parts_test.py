@@ -24,7 +24,7 @@ from lockstep._device import HOST
 from lockstep._core import Core, Task
 from lockstep._data import unpack
 from lockstep._errors import (BAD_DATA, USAGE, LockstepError, Misuse, detail_of, failing_alike,
-                              fails_alike, is_of_machine, is_of_script)
+                              fails_alike, hint_of, is_of_machine, is_of_script)
 from lockstep._forks import Forks
 from lockstep._gradients import Gradients
 from lockstep._settings import Settings
@@ -289,6 +289,16 @@ class MachineTest(unittest.TestCase):
         for error in (None, ValueError("out of memory"), FileNotFoundError(errno.ENOENT, ""),
                       PermissionError(errno.EACCES, ""), RuntimeError("shapes"), SystemExit(1)):
             self.assertFalse(is_of_machine(error), error)
+
+    def test_a_script_that_wants_a_rank_is_told_what_it_takes_instead(self) -> None:
+        process_group = ValueError("Error initializing torch.distributed using env:// rendezvous: "
+                                   "environment variable MASTER_ADDR expected, but not set")
+        for error, name in ((KeyError("RANK"), "RANK"), (KeyError("MASTER_PORT"), "MASTER_PORT"),
+                            (process_group, "MASTER_ADDR")):
+            self.assertRegex(hint_of(error) or "", f"^{name} is for a process of torchrun")
+        for error in (None, KeyError(), KeyError("rank"), KeyError(["RANK"]), KeyError(3),
+                      ValueError("RANK"), ValueError("env:// rendezvous"), RuntimeError("RANK")):
+            self.assertIsNone(hint_of(error), error)
 
     def test_what_fails_while_a_step_is_applied_fails_in_every_worker(self) -> None:
         for alike, error in ((True, ValueError("mine")), (True, RuntimeError("shapes")),

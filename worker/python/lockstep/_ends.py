@@ -14,7 +14,7 @@ from . import _core
 from ._core import CoreError, Reply
 from ._epochs import Epochs
 from ._errors import (INTERNAL, USAGE, LockstepError, detail_of, exit_code_of, fails_alike,
-                      is_of_machine, is_of_script, text_of)
+                      hint_of, is_of_machine, is_of_script, text_of)
 from ._stage import Stage
 from ._state import Kept
 from ._threads import watch_threads
@@ -76,18 +76,19 @@ class Ends:
                   + ("; this machine is short of something, and another attempt may do"
                      if is_machines else "; every attempt would end so, and the run ends"),
                   file=sys.stderr)
-        self._say_hint()
+        self._say_hint(error)
         self._core.close(code)
         return code
 
-    def _say_hint(self) -> None:
-        if self._hint is not None:
-            print(f"lockstep: {self._hint}", file=sys.stderr)
+    def _say_hint(self, error: BaseException | None) -> None:
+        hint = self._hint or hint_of(error)
+        if hint is not None:
+            print(f"lockstep: {hint}", file=sys.stderr)
 
     def abandon(self) -> None:
         """Closes the run without end(). A run of one process has no agent to tell."""
         if self._stage is not Stage.ENDED and os.getpid() == self._pid:
-            self._say_hint()
+            self._say_hint(getattr(sys, "last_value", None))
             if self._has_order:
                 self._fail(INTERNAL, "the script ended in its loop")
             self._core.close(INTERNAL)

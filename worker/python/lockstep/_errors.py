@@ -47,6 +47,24 @@ class Replayed(SystemExit):
     """The steps that `lockstep replay` asked for are computed again. 1: with other bits."""
 
 
+_OF_LAUNCHER = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+                "MASTER_ADDR", "MASTER_PORT")
+
+
+def hint_of(error: BaseException | None) -> str | None:
+    """What to do about an error of a script that expects another launcher; None: it is no such error."""
+    name = None
+    if isinstance(error, KeyError) and error.args and error.args[0] in _OF_LAUNCHER:
+        name = error.args[0]
+    elif isinstance(error, ValueError) and "env:// rendezvous" in str(error):
+        name = next((one for one in _OF_LAUNCHER if f"variable {one} " in str(error)), None)
+    if name is None:
+        return None
+    return (f"{name} is for a process of torchrun, and the script needs no rank here: run.batches() gives "
+            "each worker its part of every step, run.device is its device, and run.is_writer tells the "
+            "one that may write files; leave init_process_group() and what depends on the rank out")
+
+
 def text_of(error: object) -> bytes:
     """The text of an error as the core takes it, whatever characters a script put into it."""
     return str(error).encode(errors="replace")[:65536]

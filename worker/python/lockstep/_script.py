@@ -22,7 +22,7 @@ import types
 from importlib.machinery import ModuleSpec
 
 from ._code import CODE, is_installed
-from ._errors import CONFIG, INTERNAL, USAGE, LockstepError, is_of_machine
+from ._errors import CONFIG, INTERNAL, USAGE, LockstepError, hint_of, is_of_machine
 
 _NO_TERMINAL = ("lockstep: breakpoint() in a worker, which has no terminal: debug with "
                 "`python {script}`, which computes the same, or attach debugpy; it goes on")
@@ -99,6 +99,8 @@ def _end_of(error: BaseException | None) -> int:
     if error is None:
         print("lockstep: the script ended and never called lockstep.start(); a script that `lockstep "
               "run` starts has to", file=sys.stderr)
+    elif (hint := hint_of(error)) is not None:
+        print(f"lockstep: {hint}", file=sys.stderr)
     code = getattr(error, "code", None)
     is_ours = type(error).__module__.startswith("lockstep.") and isinstance(code, int)
     return code if is_ours else INTERNAL if is_of_machine(error) else USAGE
