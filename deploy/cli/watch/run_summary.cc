@@ -59,6 +59,12 @@ bool is_unchecked(const json& summary) {
   return checks != summary.end() && checks->is_object() && checks->value("every", json()) == 0;
 }
 
+// A script's further evaluation has a name, which stands before its results: "other/accuracy".
+std::string metric_row(const std::string& name, double value) {
+  if (name.ends_with("/accuracy")) return row(name, percent(value, 2));
+  return row(name.find('/') == std::string::npos ? "test " + name : name, fixed(value, 4));
+}
+
 }  // namespace
 
 bool has_best(const json& summary) {
@@ -88,7 +94,7 @@ std::string summary_table(const json& summary, const std::string& run_dir) {
   if (const auto metrics = summary.find("eval_metrics");
       metrics != summary.end() && metrics->is_object())
     for (const auto& [name, value] : metrics->items())
-      if (value.is_number()) out += row("test " + name, fixed(value.get<double>(), 4));
+      if (value.is_number()) out += metric_row(name, value.get<double>());
   for (const std::string& best : {best_text(summary, "best_checkpoint"), better_text(summary)})
     if (!best.empty()) out += row("best", best);
   out +=

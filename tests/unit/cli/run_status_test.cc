@@ -77,6 +77,15 @@ TEST(RunSummary, ALongNameOfAMetricIsWholeAndApartFromItsValue) {
               testing::HasSubstr("  test ema_accuracy  0.9118\n"));
 }
 
+TEST(RunSummary, AnotherEvaluationHasItsOwnName) {
+  const auto summary = nlohmann::json::parse(
+      R"({"eval_metrics": {"other/loss": 0.5, "other/accuracy": 0.9118, "f1": 0.25}})");
+  EXPECT_THAT(summary_table(summary, "/runs/x"),
+              testing::AllOf(testing::HasSubstr("\n  other/loss      0.5000\n"),
+                             testing::HasSubstr("\n  other/accuracy  91.18 %\n"),
+                             testing::HasSubstr("  test f1         0.2500\n")));
+}
+
 TEST(RunSummary, ASlowRunHasASpeed) {
   const auto summary = nlohmann::json::parse(R"({"samples_per_second": 0.126})");
   EXPECT_THAT(summary_table(summary, "/runs/x"), testing::HasSubstr(" 0.126 samples/s\n"));
