@@ -8,6 +8,7 @@ import struct
 import subprocess
 import unittest
 
+from array_files import npy
 from harness import BIN, ROOT, lockstep, synthetic_dataset
 from trained_runs import TRAIN, TrainedRunsTest
 
@@ -110,6 +111,39 @@ class LossesOfTheKey(Tables):
                 self.assertAlmostEqual(max(1 / (1 + math.exp(-logit)), 1 / (1 + math.exp(logit))),
                                        of_class[str(i)], delta=1e-5)
             self.assertEqual(self.array(place, table, "--train-split")[1], (SAMPLES, 2))
+
+    def test_bce_of_several_labels_gives_each_its_own_probability(self):
+        data = self.scratch / "labels"
+        data.mkdir()
+        inputs = [[(i * COLUMNS + c) * 7919 % 256 / 128 - 1 for c in range(COLUMNS)]
+                  for i in range(SAMPLES)]
+        labels = [[float(a > 0), float(b > 0), float(a > 0 and b > 0)] for a, b, *_ in inputs]
+        for name, rows in (("train_x", inputs), ("train_y", labels)):
+            numbers = [number for row in rows for number in row]
+            (data / f"{name}.npy").write_bytes(npy("<f4", (SAMPLES, len(rows[0])),
+                                                   struct.pack(f"<{len(numbers)}f", *numbers)))
+        run = self.train(str(data), {"name": "mlp"},
+                         train={"global_batch": 21, "epochs": 30, "loss": "bce"},
+                         data={"train": {"path": str(data)}, "inputs": ["x"], "targets": ["y"],
+                               "transforms": []}, optimizer={"name": "adamw", "lr": 0.03})
+        for place in (run.run_dir, self.export(run)):
+            rows = self.rows(place, data, "--train-split", "--workers", 3)
+            _, shape, logits = self.array(place, data, "--train-split", "--logits")
+            self.assertEqual(shape, (SAMPLES, 3))
+            _, shape, shares = self.array(place, data, "--train-split")
+            self.assertEqual(shape, (SAMPLES, 3))
+            right = 0
+            for i, row in enumerate(rows):
+                of_label = {int(row[f"class_{n}"]): float(row[f"probability_{n}"]) for n in (1, 2, 3)}
+                self.assertEqual(sorted(of_label.values(), reverse=True), [*of_label.values()])
+                for label in range(3):
+                    at = 3 * i + label
+                    self.assertAlmostEqual(of_label[label], 1 / (1 + math.exp(-logits[at])), delta=1e-5)
+                    self.assertAlmostEqual(of_label[label], shares[at], delta=1e-5)
+                    right += (of_label[label] > 0.5) == (labels[i][label] > 0.5)
+            self.assertGreater(right, 0.9 * 3 * SAMPLES)
+            self.assertGreater(max(sum(shares[3 * i:3 * i + 3]) for i in range(SAMPLES)), 2,
+                               "several may hold at once")
 
     def test_labels_that_are_no_classes_of_the_model_are_refused(self):
         run = self.train_on_table({"name": "mlp"}, classes=2, loss="bce")
