@@ -18,11 +18,11 @@ FLIP_STEPS = EVERY // 2          # after it
 DEADLINE_S = 60
 
 
-def frozen(stage):
+def frozen(stage, **more):
     """The job of the case, and its undisturbed run."""
     if platform.machine() != "x86_64":
         raise Skip("breakpoints are written for x86-64")
-    job = stage.write_job(**FROZEN)
+    job = stage.write_job(**FROZEN, **more)
     whole = Started([job, "--workers", 1], stage.scratch / "whole", {**os.environ})
     if whole.wait(HANG_S) != 0:
         raise Defect("the undisturbed run failed:\n" + whole.text()[-2000:])
@@ -37,6 +37,12 @@ def started(stage, workers):
     return run
 
 
+def expect_expelled(run, workers, rank):
+    found = json.loads(harness.lockstep("audit", run.run_dir, "--json").stdout)
+    if workers > 2 and [place["local_rank"] for place in found["expelled"]] != [rank]:
+        raise Defect(f"the audit names {found['expelled']}, not the worker of rank {rank}")
+
+
 def between_the_last_checks(workers, rank):
     """The comparison at the end finds the worker that differs, and the run goes back."""
     def on(stage):
@@ -46,9 +52,25 @@ def between_the_last_checks(workers, rank):
         flipper.at_check(victim, lambda: flip_one_bit(run, victim), DEADLINE_S, FLIP_STEPS)
         stage.may_rewind = True  # to before the difference, and it says so
         judge(stage, run, expect={0})
-        found = json.loads(harness.lockstep("audit", run.run_dir, "--json").stdout)
-        if workers > 2 and [place["local_rank"] for place in found["expelled"]] != [rank]:
-            raise Defect(f"the audit names {found['expelled']}, not the worker of rank {rank}")
+        expect_expelled(run, workers, rank)
+    return on
+
+
+def in_fast(workers, rank):
+    """The comparison at the end is of weights alone. A majority tells who is wrong; else the run goes
+    back with all. It ends with the right weights. Its losses may round otherwise in another world."""
+    def on(stage):
+        flipper = frozen(stage, comm={"numerics": "fast"})
+        run = started(stage, workers)
+        victim = run.worker(rank)
+        flipper.at_check(victim, lambda: flip_one_bit(run, victim), DEADLINE_S, FLIP_STEPS)
+        code, text = run.wait(HANG_S), run.text()
+        if code != 0 or "the run goes back" not in text:
+            raise Defect(f"code {code}:\n" + text[-2000:])
+        expect_expelled(run, workers, rank)
+        whole = json.loads((stage.scratch / "whole/summary.json").read_text())
+        if run.summary()["weights_sha256"] != whole["weights_sha256"]:
+            raise Defect("other weights than an undisturbed run:\n" + text[-2000:])
     return on
 
 
@@ -72,6 +94,9 @@ def cases():
     for workers, rank in ((2, 0), (2, 1), (3, 0), (3, 2)):
         yield Case(f"end/weights-of-rank-{rank}/flip/before-the-last-step/{workers}-workers",
                    between_the_last_checks(workers, rank))
+    for workers, rank in ((2, 0), (3, 1)):
+        yield Case(f"end/weights-of-rank-{rank}/flip/before-the-last-step/{workers}-workers-fast",
+                   in_fast(workers, rank))
     for workers in (1, 2, 3):
         yield Case(f"end/weights-of-writer/flip/before-the-last-checkpoint/{workers}-workers",
                    before_the_last_checkpoint(workers))
