@@ -9,6 +9,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/json_logger.h"
+#include "comm/base/text/utf8.h"
 #include "tests/support/fails_with.h"
 
 namespace lockstep {
@@ -67,6 +68,9 @@ TEST(Log, EscapingKeepsUtf8AndReplacesBytesThatAreNot) {
             "a\xEF\xBF\xBD"
             "b");
   EXPECT_EQ(json_escape("\xC3"), "\xEF\xBF\xBD");
+  for (const char* surrogate_overlong_or_too_large :
+       {"\xED\xA0\x80", "\xE0\x80\x80", "\xF4\x90\x80\x80"})
+    EXPECT_TRUE(is_utf8(json_escape(surrogate_overlong_or_too_large)));
 }
 
 }  // namespace
