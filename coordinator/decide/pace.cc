@@ -37,11 +37,12 @@ bool is_whole(const Turn& turn) {
   if (watch.generation != state.source_generation || turn.now_ms - watch.since_ms < kWindowMs) {
     return false;
   }
+  // The last members may be dead, and the generation stands until their agents start others.
   return std::all_of(state.source_members.begin(), state.source_members.end(), [&](MemberId id) {
-    const SlotRun& slots = state.members.at(id).slots;
+    const Member& member = state.members.at(id);
     const auto pace = watch.paces.find(id);
-    return slots.begin == slots.end ||
-           (pace != watch.paces.end() && pace->second.steps >= kWindowSteps);
+    return is_alive(member) && (member.slots.begin == member.slots.end ||
+                                (pace != watch.paces.end() && pace->second.steps >= kWindowSteps));
   });
 }
 

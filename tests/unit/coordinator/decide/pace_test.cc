@@ -95,6 +95,16 @@ class Race {
 
 using Sizes = std::vector<uint32_t>;
 
+TEST(Pace, NoWindowIsJudgedWhileTheLastWorkerIsDeadAndItsAgentMayStartAnother) {
+  Race race(rebalanced(1, 4), {1000});
+  race.run(9'000);
+  race.w.hello(World::kAgent);
+  EXPECT_EQ(race.w.leave(1, wire::Leave::FAILED, race.step, Code::kInternal, "disk full"),
+            Reason::kAwaitsProof);
+  EXPECT_EQ(race.w.wait(race.w.options.lease_ms - 500), Reason::kNothingDue);
+  EXPECT_GT(race.w.now_ms - race.w.state.speeds.since_ms, 10'000) << "the window is over";
+}
+
 TEST(Pace, TwoSlowWorkersOfFourAreGivenFewerSlotsAndNobodyIsExchanged) {
   Race race(rebalanced(4, 16), {1000, 1000, 3000, 3000});
   race.run(19'000);
