@@ -204,8 +204,12 @@ touched_programs() {
   declare -A is_changed=()
   base=$(diff_base)
   while IFS= read -r folder; do is_changed[$folder]=1; done < <(
-    { [[ -z $base ]] || git diff --name-only "$base"; git ls-files --others --exclude-standard; } |
-      grep -E '\.(cc|h|proto|cmake)$|CMakeLists.txt$' | xargs -r -n 1 dirname | sort -u)
+    {
+      [[ -z $base ]] || git diff -U0 "$base" -- '*.cc' '*.h' |
+        python3 tests/harness/patch_of_code.py --removals | sed -n 's/^\(---\|+++\) [ab]\///p'
+      [[ -z $base ]] || git diff --name-only "$base" -- '*.proto' '*.cmake' '*CMakeLists.txt'
+      git ls-files --others --exclude-standard
+    } | grep -E '\.(cc|h|proto|cmake)$|CMakeLists.txt$' | xargs -r -n 1 dirname | sort -u)
   while read -r program folders; do
     for folder in $folders ${base:+tests/support deploy/cmake}; do
       [[ -z ${is_changed[$folder]:-} ]] || { echo "$program"; break; }

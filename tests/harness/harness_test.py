@@ -132,6 +132,12 @@ class PatchOfCode(unittest.TestCase):
         self.assertEqual(list(code_of(moved + names + include)), [])
         self.assertEqual(list(code_of(moved + names + include + code + gone + moved)), names + code)
         self.assertEqual(list(code_of(names + code + names + code)), 2 * (names + code))
+        self.assertEqual(list(code_of(names + gone)), [])
+        self.assertEqual(list(code_of(names + gone + include, with_removals=True)), names + gone)
+        comment = ["@@ -3 +3,2 @@\n", '-  f("//");  // why\n', "+  // because\n", '+  f("//");\n']
+        literal = ["@@ -7 +7 @@\n", '-  f("//a");\n', '+  f("//b");\n']
+        self.assertEqual(list(code_of(names + comment, with_removals=True)), [])
+        self.assertEqual(list(code_of(names + comment + literal)), names + literal)
 
 
 class Preloaded(unittest.TestCase):

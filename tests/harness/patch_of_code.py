@@ -1,21 +1,36 @@
-"""Takes a patch without context (git diff -U0) and leaves out the hunks that add nothing but
-includes, comments and empty lines, and files of which nothing remains. A folder that gets another
-name changes the includes of half of the sources, and clang-tidy would read each of them for that."""
+"""Takes a patch without context (git diff -U0) of C++ sources and leaves out the hunks in which only
+includes, comments and empty lines differ, and the files of which nothing remains. A folder that gets
+another name changes the includes of half of the sources, and clang-tidy would read each of them.
+
+    patch_of_code.py [--removals]    --removals: keeps hunks that only remove code, too
+"""
+import re
 import sys
 
-
-def says_something(hunk):
-    added = [line[1:].strip() for line in hunk if line.startswith("+")]
-    return any(line and not line.startswith(("#include", "//")) for line in added)
+# A comment, or a literal that may hold the signs of one.
+COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|//.*')
 
 
-def code_of(lines):
+def code_in(hunk, sign):
+    """What the lines with this sign hold besides includes, comments and space."""
+    lines = (line[1:].strip() for line in hunk if line.startswith(sign))
+    plain = (COMMENT.sub(lambda found: "" if found[0].startswith("//") else found[0], line)
+             for line in lines if not line.startswith("#include"))
+    return "".join("".join(line.split()) for line in plain)
+
+
+def says_something(hunk, with_removals):
+    added, removed = code_in(hunk, "+"), code_in(hunk, "-")
+    return added != removed and (added != "" or with_removals)
+
+
+def code_of(lines, with_removals=False):
     """The lines of the patch that remain."""
     head, hunk = [], []
 
     def hunk_ends():
         nonlocal head, hunk
-        kept = head + hunk if says_something(hunk) else []
+        kept = head + hunk if says_something(hunk, with_removals) else []
         if kept:
             head = []
         hunk = []
@@ -36,4 +51,4 @@ def code_of(lines):
 
 
 if __name__ == "__main__":
-    sys.stdout.writelines(code_of(sys.stdin))
+    sys.stdout.writelines(code_of(sys.stdin, "--removals" in sys.argv[1:]))
