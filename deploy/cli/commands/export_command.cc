@@ -37,9 +37,7 @@ Status export_to_tensorboard(const ExportArguments& arguments) {
     is_away = status.code() == Code::kUnavailable;  // it is replaced, and the workers train on
     if (!is_away) LOCKSTEP_RETURN_IF_ERROR(status);
   }
-  // The run may have gone on, and gone back, after the last update() read its steps and before that
-  // update() found the run over.
-  return arguments.follow ? out.update() : Status::ok();
+  return Status::ok();
 }
 
 std::string share_text(double share) {

@@ -87,9 +87,12 @@ Status TensorboardExport::update() {
   const double wall_s = number_or_nan(status, "wall_seconds");
   newest_step_ = std::isfinite(step) ? step : 0;
   step_wall_s_ = newest_step_ > 0 && std::isfinite(wall_s) ? wall_s / newest_step_ : 0;
+  const bool was_live = source_->is_live();
   LOCKSTEP_RETURN_IF_ERROR(add_steps());
   LOCKSTEP_RETURN_IF_ERROR(add_curves());
   LOCKSTEP_RETURN_IF_ERROR(add_evaluations());
+  // It ended meanwhile, and after its steps were read it may have gone on, or back.
+  if (was_live && !source_->is_live()) return update();
   return file_->flush();
 }
 
