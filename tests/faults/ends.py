@@ -43,13 +43,19 @@ def expect_expelled(run, workers, rank):
         raise Defect(f"the audit names {found['expelled']}, not the worker of rank {rank}")
 
 
+def flipped(stage, workers, rank, **more):
+    """A run in which a worker's weights change after the last comparison but the one at the end."""
+    flipper = frozen(stage, **more)
+    run = started(stage, workers)
+    victim = run.worker(rank)
+    flipper.at_check(victim, lambda: flip_one_bit(run, victim), DEADLINE_S, FLIP_STEPS)
+    return run
+
+
 def between_the_last_checks(workers, rank):
     """The comparison at the end finds the worker that differs, and the run goes back."""
     def on(stage):
-        flipper = frozen(stage)
-        run = started(stage, workers)
-        victim = run.worker(rank)
-        flipper.at_check(victim, lambda: flip_one_bit(run, victim), DEADLINE_S, FLIP_STEPS)
+        run = flipped(stage, workers, rank)
         stage.may_rewind = True  # to before the difference, and it says so
         judge(stage, run, expect={0})
         expect_expelled(run, workers, rank)
@@ -60,10 +66,7 @@ def in_fast(workers, rank):
     """The comparison at the end is of weights alone. A majority tells who is wrong; else the run goes
     back with all. It ends with the right weights. Its losses may round otherwise in another world."""
     def on(stage):
-        flipper = frozen(stage, comm={"numerics": "fast"})
-        run = started(stage, workers)
-        victim = run.worker(rank)
-        flipper.at_check(victim, lambda: flip_one_bit(run, victim), DEADLINE_S, FLIP_STEPS)
+        run = flipped(stage, workers, rank, comm={"numerics": "fast"})
         code, text = run.wait(HANG_S), run.text()
         if code != 0 or "the run goes back" not in text:
             raise Defect(f"code {code}:\n" + text[-2000:])

@@ -17,10 +17,14 @@ SAMPLES, COLUMNS = 63, 4
 
 
 class Tables(TrainedRunsTest):
+    def inputs(self):
+        return [[(i * COLUMNS + c) * 7919 % 256 / 128 - 1 for c in range(COLUMNS)]
+                for i in range(SAMPLES)]
+
     def table(self, classes=3):
         path = self.scratch / f"table-{classes}.csv"
-        rows = [",".join(str((i * COLUMNS + c) * 7919 % 256 / 128 - 1) for c in range(COLUMNS))
-                + f",{i * 31 % 11 % classes}" for i in range(SAMPLES)]
+        rows = [",".join(map(str, inputs)) + f",{i * 31 % 11 % classes}"
+                for i, inputs in enumerate(self.inputs())]
         path.write_text("\n".join(["a,b,c,d,label", *rows]) + "\n")
         return path
 
@@ -115,8 +119,7 @@ class LossesOfTheKey(Tables):
     def test_bce_of_several_labels_gives_each_its_own_probability(self):
         data = self.scratch / "labels"
         data.mkdir()
-        inputs = [[(i * COLUMNS + c) * 7919 % 256 / 128 - 1 for c in range(COLUMNS)]
-                  for i in range(SAMPLES)]
+        inputs = self.inputs()
         labels = [[float(a > 0), float(b > 0), float(a > 0 and b > 0)] for a, b, *_ in inputs]
         for name, rows in (("train_x", inputs), ("train_y", labels)):
             numbers = [number for row in rows for number in row]
