@@ -23,12 +23,6 @@ uint64_t batches_each(const EvalTask& task, uint64_t world) {
   return (batches_of(task.samples, task.batch) + world - 1) / world;
 }
 
-void add_metric(const std::string& name, double value, wire::EvalReport* report) {
-  wire::Metric& metric = *report->add_metrics();
-  metric.set_name(name);
-  metric.set_value(value);
-}
-
 double mean_loss_of(const LossFacts& loss, const EvalScore& total, uint64_t predictions) {
   return loss.has_weights ? weighted_mean(total.loss, total.weight)
                           : total.loss / static_cast<double>(predictions);
@@ -49,6 +43,12 @@ void report_average(const LossFacts& loss, const EvalScore& total, uint64_t samp
 }
 
 }  // namespace
+
+void add_metric(const std::string& name, double value, wire::EvalReport* report) {
+  wire::Metric& metric = *report->add_metrics();
+  metric.set_name(name);
+  metric.set_value(value);
+}
 
 void EvalScore::add(const EvalScore& other) {
   loss += other.loss;
@@ -89,7 +89,7 @@ Result<wire::EvalReport> evaluate_together(const GenerationView& view, const Los
     LOCKSTEP_RETURN_IF_ERROR(
         score(begin, std::min(begin + task.batch, task.samples), scores.first(kinds)));
     scores = scores.subspan(kinds);
-    view.has_scored(task.scored + static_cast<uint32_t>((begin - share.begin) / task.batch + 1));
+    view.has_scored();
   }
   std::vector<EvalScore> all(mine.size() * world);
   const Tag tag{view.generation, applied, Phase::kEval, task.number,

@@ -36,8 +36,9 @@ struct EvalTask {
   uint64_t predictions = 0;  // the sum of losses is divided by them; 0: by the sum of weights
   bool has_average = false;  // an average of the weights (train.ema) is scored, too
   uint32_t number = 0;       // of the evaluations of one state
-  uint32_t scored = 0;       // batches that this rank has scored in the evaluations before
 };
+
+void add_metric(const std::string& name, double value, wire::EvalReport* report);
 
 // kUsage where a rank could not hold the scores of all batches.
 Status check_eval_size(uint64_t samples, uint64_t batch);

@@ -52,8 +52,8 @@ struct GenerationView {
   std::function<bool()> wants_switch = [] { return false; };
   // Asked before each batch of an evaluation: is the generation closed?
   std::function<bool()> is_closed = [] { return false; };
-  // Hears how many batches of an evaluation this rank has scored. Set by the StepDriver.
-  std::function<void(uint32_t)> has_scored = [](uint32_t) {};
+  // Hears of each batch of an evaluation that this rank has scored. Set by the StepDriver.
+  std::function<void()> has_scored = [] {};
   // Receives what is worth a line in the log, on the training thread.
   std::function<void(const std::string&)> note = [](const std::string&) {};
 };

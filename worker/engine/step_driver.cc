@@ -74,9 +74,7 @@ Status StepDriver::begin_generation(GenerationView view, StepGate gate, Gradient
     return Status(Code::kInternal, "the bucket plan is not for this model");
   bucket_.store(0, std::memory_order_relaxed);  // of the generation before
   view_ = std::move(view);
-  view_.has_scored = [this](uint32_t batches) {
-    bucket_.store(batches, std::memory_order_relaxed);
-  };
+  view_.has_scored = [this] { bucket_.fetch_add(1, std::memory_order_relaxed); };
   gate_ = std::move(gate);
   voters_ =
       static_cast<uint32_t>(std::count_if(view_.slot_runs.begin(), view_.slot_runs.end(),

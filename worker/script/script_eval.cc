@@ -46,12 +46,6 @@ std::string who(const ScriptEvalFacts& facts) {
   return "the script's evaluation" + (facts.name.empty() ? "" : " \"" + facts.name + "\"");
 }
 
-void add_metric(const std::string& name, double value, wire::EvalReport* report) {
-  wire::Metric& metric = *report->add_metrics();
-  metric.set_name(name);
-  metric.set_value(value);
-}
-
 // In the order of reported_metrics().
 void add_results(const ScriptEvalFacts& facts, const wire::EvalReport& found,
                  wire::EvalReport* report) {
@@ -64,50 +58,37 @@ void add_results(const ScriptEvalFacts& facts, const wire::EvalReport& found,
   for (const wire::Metric& metric : found.metrics()) add_metric(*name++, metric.value(), report);
 }
 
-// One evaluation of the script's, by all ranks together.
-struct OneEval {
-  const ScriptEvalFacts& facts;
-  uint32_t number;   // among them
-  uint32_t* scored;  // batches of this rank so far
-  const wire::JobSpec& job;
-  const GenerationView& view;
-  Step applied;
-  const AskScript& ask;
-};
-
-Result<wire::EvalReport> evaluate_one(const OneEval& one) {
-  const ScriptEvalFacts& facts = one.facts;
+Result<wire::EvalReport> evaluate_one(const ScriptEvalFacts& facts, uint32_t number,
+                                      const wire::JobSpec& job, const GenerationView& view,
+                                      Step applied, const AskScript& ask) {
   const EvalTask task{.samples = facts.samples,
-                      .batch = std::max(1u, one.job.train().eval_batch()),
+                      .batch = std::max(1u, job.train().eval_batch()),
                       .predictions = 0,
                       .has_average = false,
-                      .number = one.number,
-                      .scored = *one.scored};
+                      .number = number};
   const LossFacts loss{.knows_right = facts.knows_right,
                        .has_weights = true,
                        .metrics = facts.metrics,
                        .labels_per_sample = 1};
-  const EvalShare share =
-      share_of(task, one.view.collective->rank(), one.view.collective->world_size());
+  const EvalShare share = share_of(task, view.collective->rank(), view.collective->world_size());
   const auto score = [&](uint64_t begin, uint64_t end, std::span<EvalScore> scores) -> Status {
     ls_order order{};
     order.kind = LS_EVAL;
     order.task.begin = begin;
     order.task.end = end;
-    order.task.seed = slot_seed(one.job.seed(), kSeedStep - one.number,
-                                static_cast<uint32_t>(begin / task.batch));
-    order.step = one.applied;
+    order.task.seed =
+        slot_seed(job.seed(), kSeedStep - number, static_cast<uint32_t>(begin / task.batch));
+    order.step = applied;
     order.share_end = share.end;
-    order.evaluation = one.number;
-    LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, one.ask(order));
-    ++*one.scored;
+    order.evaluation = number;
+    LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
     return add(reply, end - begin, facts.metrics.size(), scores[0]);
   };
   LOCKSTEP_ASSIGN_OR_RETURN(wire::EvalReport report,
-                            evaluate_together(one.view, loss, one.applied, task, score));
+                            evaluate_together(view, loss, applied, task, score));
   if (report.samples() > 0) return report;
   return Status(Code::kBadData,
-                who(facts) + " after step " + std::to_string(one.applied) +
+                who(facts) + " after step " + std::to_string(applied) +
                     " counted nothing in any batch; look at the \"count\" that it returns");
 }
 
@@ -170,10 +151,9 @@ Result<wire::EvalReport> evaluate_script(const ScriptEvals& evals, const wire::J
                                          const GenerationView& view, Step applied,
                                          const AskScript& ask) {
   wire::EvalReport report;
-  uint32_t scored = 0;
   for (uint32_t number = 0; number < evals.size(); ++number) {
-    LOCKSTEP_ASSIGN_OR_RETURN(wire::EvalReport found, evaluate_one({evals[number], number, &scored,
-                                                                    job, view, applied, ask}));
+    LOCKSTEP_ASSIGN_OR_RETURN(wire::EvalReport found,
+                              evaluate_one(evals[number], number, job, view, applied, ask));
     if (number == 0)
       report = std::move(found);
     else

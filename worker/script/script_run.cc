@@ -229,8 +229,7 @@ Status ScriptRun::evaluate(ScriptEvalFacts facts) {
     return {Code::kBadData, "the evaluation data have no samples; give evaluate() some"};
   if (has_begun_ || facts.name.empty() != evals_.empty())
     return {Code::kUsage,
-            "evaluations are told before the run begins, and all but the first have "
-            "a name"};
+            "evaluations are told before the run begins, and all but the first have a name"};
   evals_.push_back(std::move(facts));
   return Status::ok();
 }
@@ -249,6 +248,14 @@ Status ScriptRun::begin(ScriptSaid said, const double* lrs) {
   if (!layout_ || has_begun_) return {Code::kUsage, "a run begins once, after its layout"};
   LOCKSTEP_RETURN_IF_ERROR(check_script_evals(evals_, job_));
   std::sort(said.fingerprint.begin(), said.fingerprint.end());
+  for (const ScriptEvalFacts& eval : evals_) {
+    if (eval.name.empty()) continue;  // the first one's are facts of the data
+    wire::IdentityFact& fact = said.identity.emplace_back();
+    fact.set_key("evaluation " + eval.name);
+    fact.set_value(std::to_string(eval.samples) + " samples, " + eval.fingerprint);
+  }
+  std::sort(said.identity.begin(), said.identity.end(),
+            [](const auto& a, const auto& b) { return a.key() < b.key(); });
   said_ = std::move(said);
   lrs_.assign(lrs, lrs + turns_);
   explain_missing_threads();
@@ -263,18 +270,10 @@ Status ScriptRun::start_worker() {
   facts.set_train_samples(shape_.samples);
   if (turns_ > 1) facts.set_turns(turns_);
   facts.set_train_fingerprint(order_.fingerprint);
-  for (const ScriptEvalFacts& eval : evals_) {
-    if (eval.name.empty()) {
-      facts.set_eval_samples(eval.samples);
-      facts.set_eval_fingerprint(eval.fingerprint);
-      continue;
-    }
-    wire::IdentityFact& fact = said_.identity.emplace_back();
-    fact.set_key("evaluation " + eval.name);
-    fact.set_value(std::to_string(eval.samples) + " samples, " + eval.fingerprint);
+  if (!evals_.empty()) {
+    facts.set_eval_samples(evals_.front().samples);
+    facts.set_eval_fingerprint(evals_.front().fingerprint);
   }
-  std::sort(said_.identity.begin(), said_.identity.end(),
-            [](const auto& a, const auto& b) { return a.key() < b.key(); });
   auto maker = std::make_unique<ScriptEngineMaker>(
       [this](const Engine::BufferFactory& make_buffer) { return make_engine(make_buffer); },
       engine_, is_stopped_, has_finished_, data_.get(), std::move(facts), said_);

@@ -21,7 +21,8 @@ inline constexpr size_t kMetricNameBytes = 64;
 // The name of the average of the weights, in names of tensors and of metrics (train.ema).
 inline constexpr std::string_view kAverageName = "ema";
 
-// An evaluation also has the metrics of the average: its loss, accuracy and top-5, and the model's.
+// An evaluation also has the metrics of the average: its loss, accuracy and top-5, and the model's;
+// or, in a script, the results of its further evaluations.
 inline constexpr size_t kMetricsOfAnEvaluation = 2 * kMetricsOfAModel + 3;
 
 inline constexpr size_t kReportedNameBytes = kAverageName.size() + 1 + kMetricNameBytes;

@@ -154,9 +154,8 @@ class Tries:
         self._applier = Step(kept, self._phases, parts.gradients, parts.buffers, memory,
                              self._clip_norm, self._last, self._device)
         self._core.begin(_numerics.fingerprint(_trial.hash_of(seen), self._device),
-                         sorted([*kept.identity(), *self._data_identity,
-                                *identity_of(self._buffer_rules),
-                                 *([IDENTITY] if self._epochs is not None else [])]),
+                         [*kept.identity(), *self._data_identity, *identity_of(self._buffer_rules),
+                          *([IDENTITY] if self._epochs is not None else [])],
                          self._state_hash,
                          CODE.hash(self._script) if self._script else "", self._applier.lrs())
         if self._is_worker:
