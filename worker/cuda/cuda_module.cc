@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -62,6 +63,8 @@ class CudaModule final : public DeviceModule {
   Status mark(uint32_t mark, DeviceLane lane) override;
   Status hold(DeviceLane lane, uint32_t mark) override;
   Status wait(uint32_t mark) override;
+  Status follow(DeviceLane lane, void* stream) override;
+  Status lead(void* stream, uint32_t mark) override;
   Status images(const cuda::ImageWork& work) override;
   LayerKernels layers() override { return {&*of_floats_, &*of_bf16_, &*fp8_}; }
   Status add(DeviceLane lane, float* into, const float* from, uint64_t elements) override;
@@ -109,6 +112,7 @@ class CudaModule final : public DeviceModule {
   std::optional<cuda::CudaFp8> fp8_;
   std::mutex mutex_;
   std::array<cudaEvent_t, kDeviceMarks> events_ = {};
+  std::array<cudaEvent_t, kLanes> followed_ = {};  // by the lane that follows
   std::unordered_map<void*, size_t> memory_;       // bytes
   std::unordered_map<void*, size_t> peer_memory_;  // bytes, from NCCL
   std::unordered_map<void*, size_t> host_memory_;  // bytes
@@ -127,6 +131,10 @@ Status CudaModule::init(uint32_t local_rank) {
     LOCKSTEP_RETURN_IF_ERROR(
         cuda_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream"));
   }
+  for (cudaEvent_t& event : followed_) {
+    LOCKSTEP_RETURN_IF_ERROR(
+        cuda_status(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event"));
+  }
   of_floats_.emplace(device_, stream(DeviceLane::kCompute));
   of_bf16_.emplace(device_, stream(DeviceLane::kCompute));
   fp8_.emplace(device_, stream(DeviceLane::kCompute));
@@ -140,8 +148,10 @@ CudaModule::~CudaModule() {
   for (const auto& [memory, bytes] : memory_) cuda::drop_error(cudaFree(memory));
   for (const auto& [memory, bytes] : peer_memory_) (void)nccl_->release(memory);
   for (const auto& [memory, bytes] : host_memory_) cuda::drop_error(cudaFreeHost(memory));
-  for (cudaEvent_t event : events_) {
-    if (event != nullptr) cuda::drop_error(cudaEventDestroy(event));
+  for (const std::span<cudaEvent_t> events : {std::span(events_), std::span(followed_)}) {
+    for (cudaEvent_t event : events) {
+      if (event != nullptr) cuda::drop_error(cudaEventDestroy(event));
+    }
   }
   for (cudaStream_t stream : streams_) {
     if (stream != nullptr) cuda::drop_error(cudaStreamDestroy(stream));
@@ -287,6 +297,29 @@ Status CudaModule::wait(uint32_t mark) {
   LOCKSTEP_ASSIGN_OR_RETURN(const cudaEvent_t event, this->event(mark, /*make=*/false));
   if (event == nullptr) return Status::ok();
   return cuda_status(cudaEventSynchronize(event), "wait for the GPU");
+}
+
+// A wait keeps the point that the event had when it was enqueued, so one event serves all calls.
+Status CudaModule::follow(DeviceLane lane, void* stream) {
+  const auto other = static_cast<cudaStream_t>(stream);
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  LOCKSTEP_RETURN_IF_ERROR(
+      cuda_status(cudaStreamIsCapturing(other, &capture), "ask whether a stream captures"));
+  if (capture != cudaStreamCaptureStatusNone)
+    return {Code::kUsage,
+            "the stream is recorded for a CUDA graph, whose replays would hand over nothing; leave "
+            "run.backward() out of torch.cuda.graph()"};
+  const cudaEvent_t event = followed_[static_cast<size_t>(lane)];
+  LOCKSTEP_RETURN_IF_ERROR(cuda_status(cudaEventRecord(event, other), "record an event"));
+  return cuda_status(cudaStreamWaitEvent(this->stream(lane), event, 0), "order two streams");
+}
+
+Status CudaModule::lead(void* stream, uint32_t mark) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const cudaEvent_t event, this->event(mark, /*make=*/false));
+  if (event == nullptr) return Status::ok();
+  return cuda_status(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), event, 0),
+                     "order two streams");
 }
 
 Status CudaModule::images(const cuda::ImageWork& work) {

@@ -13,6 +13,9 @@
 // as well. Each replay sets the mark again when it is enqueued, to the place of the mark() call
 // inside the replay.
 //
+// STREAMS of others, as a training loop in Python has them, are `cudaStream_t` of the same device,
+// and null is one, too. follow() and lead() put work of such a stream in order with the lanes.
+//
 // Errors: kConfig if no device can be used. kNoMemory from allocate() and allocate_host(): nothing
 // has changed, and smaller work may still fit. Else kInternal: the device's memory is lost, and the
 // process must restart. Errors in a lane show at a later call.
@@ -90,6 +93,11 @@ class DeviceModule {
   virtual Status mark(uint32_t mark, DeviceLane lane) = 0;
   virtual Status hold(DeviceLane lane, uint32_t mark) = 0;  // delays later work of `lane`
   virtual Status wait(uint32_t mark) = 0;                   // blocks the caller
+  // Delays later work of `lane` until all that `stream` holds now is done. kUsage if the stream is
+  // recorded for a graph.
+  virtual Status follow(DeviceLane lane, void* stream) = 0;
+  // As hold(), for later work of `stream`.
+  virtual Status lead(void* stream, uint32_t mark) = 0;
 
   // Converts bytes of images to floats through a table of 256 floats a channel.
   virtual Status images(const cuda::ImageWork& work) = 0;

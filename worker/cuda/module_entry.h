@@ -13,7 +13,7 @@ namespace lockstep {
 
 // Increase this with every change of DeviceModule, of the types in its calls, or of the memory that
 // its kernels expect (column_sums.h). A worker and a library from different builds must not meet.
-inline constexpr uint32_t kDeviceModuleVersion = 12;
+inline constexpr uint32_t kDeviceModuleVersion = 13;
 
 inline constexpr char kDeviceModuleLibrary[] = "liblockstep-cuda.so";
 inline constexpr char kDeviceModuleEntry[] = "lockstep_open_device_module";

@@ -1,5 +1,7 @@
 #include "worker/device/device_gradients.h"
 
+#include <algorithm>
+
 #include "worker/device/device_marks.h"
 
 namespace lockstep {
@@ -33,10 +35,25 @@ void DeviceGradients::begin_step(uint32_t slots) {
 Status DeviceGradients::begin_slot() {
   place_ = nullptr;
   reached_.reset();
+  streams_.clear();
   return finish();  // A2
 }
 
+// A2: kGradientsReached was set by begin_slot().
+Status DeviceGradients::writes_on(void* stream) {
+  if (std::find(streams_.begin(), streams_.end(), stream) != streams_.end()) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(module_.lead(stream, kGradientsReached));
+  streams_.push_back(stream);
+  return Status::ok();
+}
+
+Status DeviceGradients::follow_streams(DeviceLane lane) {
+  for (void* stream : streams_) LOCKSTEP_RETURN_IF_ERROR(module_.follow(lane, stream));
+  return Status::ok();
+}
+
 Status DeviceGradients::follow_backward() {
+  LOCKSTEP_RETURN_IF_ERROR(follow_streams(kLane));
   if (!reached_) LOCKSTEP_RETURN_IF_ERROR(module_.mark(kBackwardReached, DeviceLane::kCompute));
   return module_.hold(kLane, reached_.value_or(kBackwardReached));
 }

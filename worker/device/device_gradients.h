@@ -9,6 +9,9 @@
 // In a step in which the rank computes one slot, the graph's place is region 0, as nothing else is
 // in it: then a graph writes the region, as eager slots do, and nothing is copied.
 //
+// A training loop in Python writes on streams of its own (writes_on()): requests of the slot then
+// wait for all of these streams, too.
+//
 // A graph is enqueued at once, and kCompute then ends after the whole graph. So for a graph the
 // marks inside it tell how far backward is (reached()).
 //
@@ -24,6 +27,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "worker/cuda/device_module.h"
 #include "worker/device/bucket_counter.h"
@@ -51,6 +55,11 @@ class DeviceGradients final : public GradientTransfer, public DeviceSums {
   // Transfers and sums from here on wait for this mark; none: for what kCompute has reached at the
   // request.
   void reached(std::optional<uint32_t> mark) { reached_ = mark; }
+  // The slot writes on this stream, too (device_module.h), from now on. Call it before the first
+  // write, and on the thread that calls start().
+  Status writes_on(void* stream);
+  // Delays later work of `lane` until all that the slot's streams hold now is done.
+  Status follow_streams(DeviceLane lane);
 
   void start(float* region, const ElementRange& range, uint32_t ticket) override;
   Status wait(uint32_t ticket) override;
@@ -77,6 +86,7 @@ class DeviceGradients final : public GradientTransfer, public DeviceSums {
   const float* place_ = nullptr;  // of the graph that computes this slot; null: eager
   float* graph_place_ = nullptr;  // of all graphs; null: there is none yet
   std::optional<uint32_t> reached_;
+  std::vector<void*> streams_;  // that this slot writes on
   std::set<const float*> pinned_;
   std::mutex error_mutex_;
   Status transfer_error_;  // of start()

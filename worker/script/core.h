@@ -8,7 +8,10 @@
  *     - ls_next: an order and its reply, again and again, until END - ls_close
  *
  *   In a SLOT: ls_has_samples or ls_batch_of, ls_backward_begins, ls_take for each gradient,
- *   ls_take_statistic. In an EVAL: ls_eval_batch.
+ *   ls_take_statistic. In an EVAL: ls_eval_batch. On a device whose module the run has opened:
+ *   ls_place instead, and for each gradient and statistic ls_writes_on - Python writes it -
+ * ls_wrote or ls_wrote_statistic; in an APPLY with `device_sums` ls_reads_on - Python reads -
+ * ls_has_read.
  *
  * Codes: LS_OK; LS_CLOSED: the generation of this slot is over, the slot is asked for again;
  * LS_AGAIN: no order yet; else an exit code of sysexits, and ls_error() says why, on the thread
@@ -17,9 +20,10 @@
  * Memory: the memory that an order points to is valid until the next ls_next() that brings an
  * order. The memory that a reply points to is the caller's, and stays as it is until then.
  *
- * Thread-safety: one thread, the main one; ls_take() also on autograd's thread of a device, while
- * the main one waits for backward. ls_error(): any thread. ls_request_stop() and ls_set_paused():
- * any thread, but not during ls_close() or after it. Before ls_begin() no thread is started.
+ * Thread-safety: one thread, the main one; ls_take(), ls_writes_on() and ls_wrote() also on
+ * autograd's thread of a device, while the main one waits for backward. ls_error(): any thread.
+ * ls_request_stop() and ls_set_paused(): any thread, but not during ls_close() or after it. Before
+ * ls_begin() no thread is started.
  */
 #pragma once
 
@@ -122,6 +126,12 @@ typedef struct ls_order {
   const double* metrics;  /* means over its samples, as many as ls_layout() was told */
   ls_evaluated evaluated; /* EDGE, too */
   uint32_t evaluation;    /* EVAL: which one, by the calls of ls_evaluates() */
+  /* APPLY: the sums, in the device's memory, laid out as a place; null: where ls_memory says.
+   * Python leaves them as they are: gradients count times `factor`, statistics are to be divided by
+   * `slots`. */
+  const float* device_sums;
+  float factor;
+  uint32_t slots;
 } ls_order;
 
 typedef struct ls_reply {
@@ -154,6 +164,7 @@ typedef struct ls_memory {
   const uint64_t* statistic_begins;
   uint64_t gradient_floats;
   uint64_t statistic_floats;
+  uint64_t statistics_at; /* of a place: statistic i at statistics_at + statistic_begins[i] */
 } ls_memory;
 
 LS_API const char* ls_error(void);
@@ -228,6 +239,20 @@ LS_API int ls_backward_begins(ls_run* run);
 LS_API int ls_take(ls_run* run, uint32_t parameter, const void* data, uint8_t dtype,
                    uint64_t elements);
 LS_API int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64_t elements);
+
+/* In a SLOT, after ls_backward_begins(): the device's memory where this slot's gradients and
+ * statistics go, by ls_memory. Null: they go by ls_take(). */
+LS_API int ls_place(ls_run* run, float** place);
+/* From now on Python also writes there on this stream of the device (a cudaStream_t). */
+LS_API int ls_writes_on(ls_run* run, void* stream);
+/* Python has written (more of) a parameter's gradient, as floats in the parameter's memory order,
+ * on a stream that ls_writes_on() was told; or a statistic. */
+LS_API int ls_wrote(ls_run* run, uint32_t parameter, uint64_t elements);
+LS_API int ls_wrote_statistic(ls_run* run, uint32_t statistic, uint64_t elements);
+/* In an APPLY with `device_sums`: from now on this stream may read them; and everything that does
+ * is on the stream by now. */
+LS_API int ls_reads_on(ls_run* run, void* stream);
+LS_API int ls_has_read(ls_run* run, void* stream);
 
 /* 1: members check each other after `applied` steps because of train.check_every. Else 0, also
  * where they do so only because the run may end there. */

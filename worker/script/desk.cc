@@ -58,7 +58,10 @@ Result<bool> Desk::next(const ls_reply* reply, ls_order* order, std::chrono::mil
               .ends_run = 0,
               .metrics = nullptr,
               .evaluated = {},
-              .evaluation = 0};
+              .evaluation = 0,
+              .device_sums = nullptr,
+              .factor = 1,
+              .slots = 0};
     is_told_ = true;
     changed_.notify_all();
     return true;

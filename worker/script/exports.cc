@@ -180,7 +180,8 @@ int ls_layout(ls_run* run, const ls_tensor* parameters, uint32_t parameter_count
                .parameter_begins = layout.parameter_begins().data(),
                .statistic_begins = layout.statistic_begins().data(),
                .gradient_floats = layout.gradients().size(),
-               .statistic_floats = layout.statistics().size()};
+               .statistic_floats = layout.statistics().size(),
+               .statistics_at = layout.flat().buffer.gradients};
     return Status::ok();
   });
 }
@@ -259,6 +260,49 @@ int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64
   return guarded([&]() -> Status {
     LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
     return engine->take_statistic(statistic, {data, elements});
+  });
+}
+
+int ls_place(ls_run* run, float** place) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
+    LOCKSTEP_ASSIGN_OR_RETURN(*place, engine->place());
+    return Status::ok();
+  });
+}
+
+int ls_writes_on(ls_run* run, void* stream) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
+    return engine->writes_on(stream);
+  });
+}
+
+int ls_wrote(ls_run* run, uint32_t parameter, uint64_t elements) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
+    return engine->wrote(parameter, elements);
+  });
+}
+
+int ls_wrote_statistic(ls_run* run, uint32_t statistic, uint64_t elements) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
+    return engine->wrote_statistic(statistic, elements);
+  });
+}
+
+int ls_reads_on(ls_run* run, void* stream) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
+    return engine->reads_on(stream);
+  });
+}
+
+int ls_has_read(ls_run* run, void* stream) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
+    return engine->has_read(stream);
   });
 }
 

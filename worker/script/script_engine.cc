@@ -27,12 +27,20 @@ Result<std::unique_ptr<ScriptEngine>> ScriptEngine::create(Parts parts,
   keep_freed_memory();  // of torch's tensors: they come from the same allocator
   const uint32_t regions = regions_needed(parts.shape.slots, parts.shape.slots);
   LOCKSTEP_ASSIGN_OR_RETURN(auto buffer, make_buffer(parts.layout.flat().buffer, regions));
-  return std::unique_ptr<ScriptEngine>(new ScriptEngine(std::move(parts), std::move(buffer)));
+  std::unique_ptr<ScriptDevice> device;
+  if (parts.module != nullptr) {
+    LOCKSTEP_ASSIGN_OR_RETURN(device, ScriptDevice::create(*parts.module, parts.layout.flat(),
+                                                           parts.job.comm().numerics() == "fast"));
+  }
+  return std::unique_ptr<ScriptEngine>(
+      new ScriptEngine(std::move(parts), std::move(buffer), std::move(device)));
 }
 
-ScriptEngine::ScriptEngine(Parts parts, std::unique_ptr<GradientBuffer> buffer)
+ScriptEngine::ScriptEngine(Parts parts, std::unique_ptr<GradientBuffer> buffer,
+                           std::unique_ptr<ScriptDevice> device)
     : parts_(std::move(parts)),
       buffer_(std::move(buffer)),
+      device_(std::move(device)),
       lrs_(parts_.lrs),
       driver_(parts_.job, parts_.shape, parts_.layout.flat(), parts_.layout.loss(), *this) {}
 
@@ -81,6 +89,15 @@ Status ScriptEngine::set_global_batch(uint64_t) {
   return not_with_a_script("train.global_batch auto");
 }
 
+Result<GradientBuffer*> ScriptEngine::device_buffer() {
+  if (device_ == nullptr) return static_cast<GradientBuffer*>(nullptr);
+  return device_->buffer(buffer_->regions());
+}
+
+void ScriptEngine::drop_device_buffer() {
+  if (device_ != nullptr) device_->drop_buffer();
+}
+
 // The rate of the step before an installed state is unknown: the report has the next one's.
 Result<wire::EvalReport> ScriptEngine::evaluate() {
   if (parts_.evals.empty() || !ahead_)
@@ -123,8 +140,13 @@ Status ScriptEngine::begin_generation(const GenerationView& view, StepGate gate)
   view.collective->sum_into(parts_.layout.room());
   GenerationView with_phases = view;
   with_phases.phases = phases_;
+  GradientPath path;
+  if (device_ != nullptr) {
+    LOCKSTEP_ASSIGN_OR_RETURN(path, device_->path(view, buffer_->regions()));
+  }
+  device_counts_.store(path.sums != nullptr && view.devices != nullptr, std::memory_order_release);
   LOCKSTEP_RETURN_IF_ERROR(
-      driver_.begin_generation(std::move(with_phases), std::move(gate), *buffer_, {}));
+      driver_.begin_generation(std::move(with_phases), std::move(gate), *buffer_, path));
   if (parts_.data != nullptr)
     LOCKSTEP_RETURN_IF_ERROR(parts_.data->begin_generation(driver_.view(), applied_));
   ahead_.emplace(BatchSequenceOptions{.shape = parts_.shape,
@@ -156,6 +178,8 @@ Result<StepOutcome> ScriptEngine::step() {
 Progress ScriptEngine::progress() const {
   Progress progress = driver_.progress();
   progress.is_paused = parts_.desk.is_paused();
+  if (progress.phase == Phase::kTrain && device_counts_.load(std::memory_order_acquire))
+    progress.bucket = std::min(progress.enqueued, device_->finished_buckets());
   return progress;
 }
 
@@ -194,6 +218,7 @@ Status ScriptEngine::ask_for_slot(const SlotTask& task, SlotPort* port, float* r
   const Result<ls_reply> reply = ask_with_slot_in_hand(order);
   Status status = reply.status();
   if (status.is_ok()) status = work.closed.is_ok() ? finish_region(*reply) : work.closed;
+  last_place_ = work.place;
   work_.reset();
   phases().switch_to(WorkPhase::kOther);
   return status;
@@ -212,7 +237,7 @@ Result<ls_reply> ScriptEngine::ask_with_slot_in_hand(const ls_order& order) {
 Result<std::optional<uint64_t>> ScriptEngine::compute(const SlotTask& task, SlotPort& port) {
   LOCKSTEP_RETURN_IF_ERROR(ask_for_slot(task, &port, nullptr, /*is_again=*/false));
   if (!task.wants_hash) return std::optional<uint64_t>();
-  const uint64_t hash = hash_gradients(flat(), port.region());
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t hash, hash_of_slot(port.region()));
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t again, compute_again(task));
   if (again == hash) return std::optional(hash);
   return Status(Code::kConfig,
@@ -227,10 +252,16 @@ Result<std::optional<uint64_t>> ScriptEngine::compute(const SlotTask& task, Slot
 Result<uint64_t> ScriptEngine::compute_again(const SlotTask& task) {
   private_region_.assign(flat().buffer.elements, 0);
   LOCKSTEP_RETURN_IF_ERROR(ask_for_slot(task, nullptr, private_region_.data(), /*is_again=*/true));
-  return hash_gradients(flat(), private_region_.data());
+  return hash_of_slot(private_region_.data());
+}
+
+Result<uint64_t> ScriptEngine::hash_of_slot(const float* region) {
+  if (device_ == nullptr) return hash_gradients(flat(), region);
+  return device_->hash(last_place_);
 }
 
 Result<bool> ScriptEngine::are_finite(const StepSums& sums) {
+  if (sums.on_device != nullptr) return device_->are_finite(sums.on_device);
   return all_finite(sums.on_host, flat().buffer.statistics);
 }
 
@@ -250,7 +281,8 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
         driver_.view().skips.counted_samples(plan, applied_, parts_.shape.slots);
     factor = static_cast<float>(static_cast<double>(samples) / counted);
   }
-  parts_.layout.take_sums(sums.on_host, non_empty_slots, factor);
+  parts_.layout.take_used(control);
+  if (sums.on_device == nullptr) parts_.layout.take_sums(sums.on_host, non_empty_slots, factor);
   ls_order order = order_of(LS_APPLY);
   order.step = applied_;
   order.generation = driver_.view().generation;
@@ -264,8 +296,14 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
                                     control + kControlMetrics + driver_.loss().metrics.size());
   order.metrics = metrics.data();
   order.evaluated = {evaluated_.step, evaluated_.loss, evaluated_.correct, evaluated_.samples};
+  order.device_sums = sums.on_device;
+  order.factor = factor;
+  order.slots = non_empty_slots;
   has_changed_ = true;
+  has_read_ = sums.on_device == nullptr;
   LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
+  if (!has_read_)
+    return Status(Code::kInternal, "the script did not say on which stream it read the sums");
   take_lrs(reply);
   ends_here_ |= reply.ends_run != 0 && plan.last_of_batch;
   ++applied_;

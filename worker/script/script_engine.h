@@ -4,10 +4,14 @@
 //   compute()   SLOT ─▶ the loop's body ─ has_samples ─ backward_begins ─ take ... ─▶ reply
 //   apply()     sums ─▶ private memory (script_layout.h) ─▶ APPLY ─▶ optimizer.step ... ─▶ reply
 //
+// With a device (script_device.h) Python writes gradients and statistics itself, to place(), and
+// says so: wrote ... instead of take. Where the device sums, APPLY says where the sums are.
+//
 // INVARIANTS
 //  Y1 Parameters and optimizer are Python's. They change in APPLY, INSTALL and EDGE only.
 //  Y2 Python never writes where peers read: the sums, which an optimizer may overwrite, are in
-//     memory of this process alone (Collective::sum_into), or a copy.
+//     memory of this process alone (Collective::sum_into), or a copy, which Python makes of sums on
+//     a device.
 //  Y3 A slot's region is written between backward_begins() and the reply, and is whole then: a
 //     gradient that the script did not give is zero. Gradients that nothing asks for by themselves
 //     are added where they would be merged (StepReducer::sum_to_add_to), so the region does not
@@ -26,6 +30,7 @@
 // its main thread while the training thread waits for a reply.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,6 +46,7 @@
 #include "worker/engine/step_driver.h"
 #include "worker/script/desk.h"
 #include "worker/script/script_data.h"
+#include "worker/script/script_device.h"
 #include "worker/script/script_eval.h"
 #include "worker/script/script_layout.h"
 #include "worker/script/slot_task.h"
@@ -52,6 +58,7 @@ struct SlotInWork {
   SlotPort* port = nullptr;  // null: the region is private
   float* region = nullptr;   // null: backward has not begun
   float* sum = nullptr;      // where gradients are added; null: they go to the region
+  float* place = nullptr;    // of the device, where Python writes them; null: there is none
   bool may_add = false;      // nothing asks for the gradients of this slot by themselves
   ls_task task{};
   ScriptData::BatchRef batch;  // of the job's own data
@@ -76,12 +83,16 @@ class ScriptEngine final : public Engine, private SlotComputer {
     ScriptData* data = nullptr;  // of the job's own; null: Python reads samples
     // Hears of every slot that was computed for a step. On the training thread.
     std::function<void(const ls_task& task, double loss)> on_slot = {};
+    DeviceModule* module = nullptr;  // where the script computes; null: on the host, or Python
+                                     // brings gradients there itself
   };
   // All that `parts` refer to outlives the engine.
   static Result<std::unique_ptr<ScriptEngine>> create(Parts parts,
                                                       const BufferFactory& make_buffer);
 
   GradientBuffer& gradient_buffer() override { return *buffer_; }
+  Result<GradientBuffer*> device_buffer() override;
+  void drop_device_buffer() override;
   std::vector<uint64_t> tensor_bounds() const override { return flat().tensor_bounds(); }
   std::vector<std::string> fingerprint() const override { return parts_.fingerprint; }
   Result<std::vector<StateTensor>> state() override;
@@ -110,18 +121,30 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Status backward_begins();
   Status take(uint32_t parameter, const void* data, DType dtype, uint64_t elements);
   Status take_statistic(uint32_t statistic, std::span<const float> data);
+  // With a device, instead of the two: where the slot's gradients and statistics go, since
+  // backward_begins(); null: there is no device.
+  Result<float*> place() const;
+  // In this order, for each that Python writes there, on `stream` of the device.
+  Status writes_on(void* stream);
+  Status wrote(uint32_t parameter, uint64_t elements);
+  Status wrote_statistic(uint32_t statistic, uint64_t elements);
+  // In an APPLY, around what reads sums of the device on this stream.
+  Status reads_on(void* stream);
+  Status has_read(void* stream);
   // Empty: the script evaluates nothing.
   const ScriptEvals& evals() const { return parts_.evals; }
   // For Python, in any order: slots of this rank that come.
   std::vector<ls_task> upcoming(uint32_t most);
 
  private:
-  ScriptEngine(Parts parts, std::unique_ptr<GradientBuffer> buffer);
+  ScriptEngine(Parts parts, std::unique_ptr<GradientBuffer> buffer,
+               std::unique_ptr<ScriptDevice> device);
 
   double lr(Step step) const override;
   uint64_t step_labels(const StepPlan& plan, Step step, uint64_t samples) override;
   Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) override;
   Result<uint64_t> compute_again(const SlotTask& task) override;
+  Result<uint64_t> hash_of_slot(const float* region);
   bool ends_here() const override { return ends_here_; }
   bool computes_twice() const override { return true; }
   Result<bool> are_finite(const StepSums& sums) override;
@@ -135,7 +158,10 @@ class ScriptEngine final : public Engine, private SlotComputer {
   void has_batch(uint64_t digest);
   Status finish_region(const ls_reply& reply);
   void announce(uint32_t parameter);
-  void leave_out(const FlatTensor& place);
+  // Notes a gradient that is about to come, or has come: kUsage if it must not.
+  Status admit(uint32_t parameter, uint64_t elements);
+  Status admit_statistic(uint32_t statistic, uint64_t elements);
+  Status leave_out(const FlatTensor& place);
   Result<ls_reply> ask(const ls_order& order);
   void take_lrs(const ls_reply& reply);
   Result<ls_reply> ask_with_slot_in_hand(const ls_order& order);
@@ -143,6 +169,9 @@ class ScriptEngine final : public Engine, private SlotComputer {
 
   const Parts parts_;
   const std::unique_ptr<GradientBuffer> buffer_;
+  const std::unique_ptr<ScriptDevice> device_;  // null: there is none
+  std::atomic<bool> device_counts_{false};      // the buckets that the device has finished
+  bool has_read_ = false;                       // has_read(), in this APPLY
   SystemClock system_clock_;
   PhaseClock own_phases_{system_clock_, WorkPhase::kOther};
   PhaseClock* phases_ = &own_phases_;
@@ -154,6 +183,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   EvalMark evaluated_;        // the last one that the state has seen
   std::optional<SlotInWork> work_;
   std::vector<float> private_region_;  // once needed
+  const float* last_place_ = nullptr;  // of the device, of the last slot
 
   StepDriver driver_;
   std::optional<BatchSequence> ahead_;  // of the generation: slots that upcoming() has not given

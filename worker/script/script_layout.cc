@@ -99,7 +99,9 @@ void ScriptLayout::take_sums(const float* sums, uint32_t slots, float factor) {
   const float over = static_cast<float>(slots);
   for (uint64_t i = 0; i < statistics_.size(); ++i)
     statistics_[i] = sums[buffer.gradients + i] / over;
-  const float* control = sums + buffer.statistics;
+}
+
+void ScriptLayout::take_used(const float* control) {
   for (size_t i = 0; i < used_.size(); ++i) used_[i] = control[used_at(i)];
 }
 

@@ -66,6 +66,8 @@ class ScriptLayout {
   // The sums of a step for the optimizer, times `factor`; statistics are means over `slots` slots.
   // Sums in room() stay where they are.
   void take_sums(const float* sums, uint32_t slots, float factor);
+  // What the sums of a control section say of used().
+  void take_used(const float* control);
 
   const std::vector<float>& gradients() const { return gradients_; }
   const std::vector<float>& statistics() const { return statistics_; }

@@ -8,6 +8,13 @@
 #include "worker/script/short_floats.h"
 
 namespace lockstep {
+namespace {
+
+Status no_device() {
+  return {Code::kInternal, "this run hands gradients over in the host's memory"};
+}
+
+}  // namespace
 
 Status ScriptEngine::in_slot() const {
   if (work_) return Status::ok();
@@ -54,6 +61,10 @@ Status ScriptEngine::backward_begins() {
     work.region = work.port->region();
     if (work.may_add) work.sum = work.port->sum_to_add_to();
   }
+  if (device_ != nullptr) {
+    float* const region = work.port != nullptr ? work.port->region_on_device() : nullptr;
+    LOCKSTEP_ASSIGN_OR_RETURN(work.place, device_->begin_slot(region, work.port == nullptr));
+  }
   phases().switch_to(WorkPhase::kBackward);
   return Status::ok();
 }
@@ -62,7 +73,7 @@ void ScriptEngine::announce(uint32_t parameter) {
   if (work_->port != nullptr && work_->port->on_ready()) work_->port->on_ready()(parameter);
 }
 
-Status ScriptEngine::take(uint32_t parameter, const void* data, DType dtype, uint64_t elements) {
+Status ScriptEngine::admit(uint32_t parameter, uint64_t elements) {
   LOCKSTEP_RETURN_IF_ERROR(in_slot());
   SlotInWork& work = *work_;
   if (!work.closed.is_ok()) return work.closed;
@@ -74,11 +85,20 @@ Status ScriptEngine::take(uint32_t parameter, const void* data, DType dtype, uin
     return {Code::kUsage, "the gradient of " + facts.name + " has " + std::to_string(elements) +
                               " elements, and had " + std::to_string(place.elements) +
                               " in the trial"};
-  const bool is_first = work.takes[parameter]++ == 0;
-  if (!is_first && !facts.is_late)
+  if (work.takes[parameter]++ > 0 && !facts.is_late)
     return {Code::kUsage, "the gradient of " + facts.name +
                               " came twice in one slot, and once in the trial: what a slot "
                               "computes must not depend on the step"};
+  return Status::ok();
+}
+
+Status ScriptEngine::take(uint32_t parameter, const void* data, DType dtype, uint64_t elements) {
+  if (device_ != nullptr) return {Code::kInternal, "a gradient of a device came by the host"};
+  LOCKSTEP_RETURN_IF_ERROR(admit(parameter, elements));
+  SlotInWork& work = *work_;
+  const FlatTensor& place = flat().parameters[parameter];
+  const ScriptFacts::Tensor& facts = parts_.layout.facts().parameters[parameter];
+  const bool is_first = work.takes[parameter] == 1;
   const Into how = is_first && work.sum == nullptr ? Into::kReplace : Into::kAdd;
   float* const to = (work.sum == nullptr ? work.region : work.sum) + place.begin;
   LOCKSTEP_RETURN_IF_ERROR(widen_floats(data, dtype, elements, how, to).with_context(facts.name));
@@ -86,25 +106,69 @@ Status ScriptEngine::take(uint32_t parameter, const void* data, DType dtype, uin
   return Status::ok();
 }
 
-Status ScriptEngine::take_statistic(uint32_t statistic, std::span<const float> data) {
+Status ScriptEngine::admit_statistic(uint32_t statistic, uint64_t elements) {
   LOCKSTEP_RETURN_IF_ERROR(in_slot());
   SlotInWork& work = *work_;
   if (!work.closed.is_ok()) return work.closed;
   if (work.region == nullptr || statistic >= flat().statistics.size() ||
-      data.size() != flat().statistics[statistic].elements)
+      elements != flat().statistics[statistic].elements)
     return {Code::kInternal, "a statistic came before backward, or is none of the trial's"};
-  std::copy(data.begin(), data.end(), work.region + flat().statistics[statistic].begin);
   work.has_statistic[statistic] = true;
   return Status::ok();
 }
 
+Status ScriptEngine::take_statistic(uint32_t statistic, std::span<const float> data) {
+  if (device_ != nullptr) return {Code::kInternal, "a statistic of a device came by the host"};
+  LOCKSTEP_RETURN_IF_ERROR(admit_statistic(statistic, data.size()));
+  std::copy(data.begin(), data.end(), work_->region + flat().statistics[statistic].begin);
+  return Status::ok();
+}
+
+Result<float*> ScriptEngine::place() const {
+  LOCKSTEP_RETURN_IF_ERROR(in_slot());
+  if (device_ != nullptr && work_->place == nullptr)
+    return Status(Code::kInternal, "a gradient came before backward had begun");
+  return work_->place;
+}
+
+Status ScriptEngine::writes_on(void* stream) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const float* const place, this->place());
+  if (place == nullptr) return no_device();
+  return device_->writes_on(stream);
+}
+
+Status ScriptEngine::wrote(uint32_t parameter, uint64_t elements) {
+  if (device_ == nullptr) return no_device();
+  LOCKSTEP_RETURN_IF_ERROR(admit(parameter, elements));
+  if (!parts_.layout.facts().parameters[parameter].is_late) announce(parameter);
+  return Status::ok();
+}
+
+Status ScriptEngine::wrote_statistic(uint32_t statistic, uint64_t elements) {
+  if (device_ == nullptr) return no_device();
+  return admit_statistic(statistic, elements);
+}
+
+Status ScriptEngine::reads_on(void* stream) {
+  if (device_ == nullptr) return no_device();
+  return device_->reads_on(stream);
+}
+
+Status ScriptEngine::has_read(void* stream) {
+  if (device_ == nullptr) return no_device();
+  has_read_ = true;
+  return device_->has_read(stream);
+}
+
 // A gradient of zeros. Added it counts, too: -0 becomes 0.
-void ScriptEngine::leave_out(const FlatTensor& place) {
+Status ScriptEngine::leave_out(const FlatTensor& place) {
+  if (work_->place != nullptr) return device_->clear(work_->place + place.begin, place.elements);
   if (work_->sum == nullptr) {
     std::fill_n(work_->region + place.begin, place.elements, 0.0f);
-    return;
+    return Status::ok();
   }
   for (float& sum : std::span(work_->sum + place.begin, place.elements)) sum += 0.0f;
+  return Status::ok();
 }
 
 // A gradient that Python did not give is zero. Everything else is required.
@@ -120,7 +184,7 @@ Status ScriptEngine::finish_region(const ls_reply& reply) {
   std::fill_n(control, flat().control_elements(), 0.0f);
   for (uint32_t i = 0; i < work.takes.size(); ++i) {
     const FlatTensor& place = flat().parameters[i];
-    if (work.takes[i] == 0) leave_out(place);
+    if (work.takes[i] == 0) LOCKSTEP_RETURN_IF_ERROR(leave_out(place));
     if (work.takes[i] == 0 || layout.facts().parameters[i].is_late) announce(i);
     control[layout.used_at(i)] = work.takes[i] == 0 ? 0.0f : 1.0f;
   }

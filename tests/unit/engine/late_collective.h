@@ -18,9 +18,13 @@ namespace lockstep::testing {
 
 class LateCollective final : public Forwarding<DeviceCollective, Collective> {
  public:
-  // `on_enqueued`, after each all_reduce(); may be empty.
-  explicit LateCollective(std::unique_ptr<Collective> of, std::function<void()> on_enqueued = {})
-      : Forwarding(std::move(of)), on_enqueued_(std::move(on_enqueued)) {}
+  // `on_enqueued`, after each all_reduce(); `before_sums`, before what was enqueued is summed, as a
+  // device first does what its lane holds. Both may be empty.
+  explicit LateCollective(std::unique_ptr<Collective> of, std::function<void()> on_enqueued = {},
+                          std::function<void()> before_sums = {})
+      : Forwarding(std::move(of)),
+        on_enqueued_(std::move(on_enqueued)),
+        before_sums_(std::move(before_sums)) {}
 
   Status begin_step(const Tag& tag, const StepMerge& merge) override {
     late_.clear();  // of a step that ended early
@@ -34,6 +38,7 @@ class LateCollective final : public Forwarding<DeviceCollective, Collective> {
     return Status::ok();
   }
   Result<uint64_t> wait_for_sums() override {
+    if (before_sums_) before_sums_();
     for (const auto& [tag, range] : std::exchange(late_, {}))
       LOCKSTEP_RETURN_IF_ERROR(inner().all_reduce(tag, range));
     return operations_.value();
@@ -43,6 +48,7 @@ class LateCollective final : public Forwarding<DeviceCollective, Collective> {
 
  private:
   const std::function<void()> on_enqueued_;
+  const std::function<void()> before_sums_;
   std::vector<std::pair<Tag, ElementRange>> late_;
   OperationsHash operations_;
 };

@@ -163,6 +163,10 @@ Status PlainModule::copy(DeviceLane which, void* to, const void* from, size_t by
     --copies_to_fail;
     return {Code::kInternal, "the device is gone"};
   }
+  if (which == DeviceLane::kCompute && has_late_compute) {
+    push(which, [to, from, bytes] { std::memcpy(to, from, bytes); });
+    return Status::ok();
+  }
   if (which == DeviceLane::kCompute && !to_host) {
     if (bytes > 0) std::memcpy(to, from, bytes);
     return Status::ok();
@@ -195,11 +199,61 @@ Status PlainModule::mark(uint32_t mark, DeviceLane which) {
 }
 
 void PlainModule::run_to(const Place& place) {
-  Lane& late = lane(place.lane);
-  while (late.enqueued - late.late.size() < place.tasks) {
-    late.late.front()();
+  run(lane(place.lane), place.tasks);
+}
+
+// A task may run tasks of other lanes, which come before it.
+void PlainModule::run(Lane& late, uint64_t tasks) {
+  while (late.enqueued - late.late.size() < tasks) {
+    const std::function<void()> first = std::move(late.late.front());
     late.late.pop_front();
+    first();
   }
+}
+
+void PlainModule::push(DeviceLane which, std::function<void()> task) {
+  ++lane(which).enqueued;
+  lane(which).late.push_back(std::move(task));
+}
+
+void* PlainModule::make_stream() {
+  std::lock_guard lock(mutex_);
+  return &streams_.emplace_back();
+}
+
+void PlainModule::enqueue(void* stream, std::function<void()> work) {
+  std::lock_guard lock(mutex_);
+  Lane& late = *static_cast<Lane*>(stream);
+  ++late.enqueued;
+  late.late.push_back(std::move(work));
+}
+
+void PlainModule::finish_stream(void* stream) {
+  std::lock_guard lock(mutex_);
+  Lane& late = *static_cast<Lane*>(stream);
+  run(late, late.enqueued);
+}
+
+Status PlainModule::follow(DeviceLane which, void* stream) {
+  std::lock_guard lock(mutex_);
+  Lane& late = *static_cast<Lane*>(stream);
+  const uint64_t tasks = late.enqueued;
+  if (which == DeviceLane::kCompute && !has_late_compute) {
+    run(late, tasks);
+  } else {
+    push(which, [&late, tasks] { run(late, tasks); });
+  }
+  return Status::ok();
+}
+
+Status PlainModule::lead(void* stream, uint32_t mark) {
+  std::lock_guard lock(mutex_);
+  const auto found = marks_.find(mark);
+  if (found == marks_.end()) return Status::ok();
+  Lane& late = *static_cast<Lane*>(stream);
+  ++late.enqueued;
+  late.late.push_back([this, place = found->second] { run_to(place); });
+  return Status::ok();
 }
 
 Status PlainModule::hold(DeviceLane which, uint32_t mark) {
@@ -207,7 +261,12 @@ Status PlainModule::hold(DeviceLane which, uint32_t mark) {
   std::lock_guard lock(mutex_);
   if (which == DeviceLane::kGradients) gradients_held.push_back(mark);
   const auto found = marks_.find(mark);
-  if (found != marks_.end() && which == DeviceLane::kCompute) run_to(found->second);
+  if (found == marks_.end()) return Status::ok();
+  if (has_late_compute) {
+    push(which, [this, place = found->second] { run_to(place); });
+  } else if (which == DeviceLane::kCompute) {
+    run_to(found->second);
+  }
   return Status::ok();
 }
 

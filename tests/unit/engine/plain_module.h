@@ -1,8 +1,9 @@
 // A device without a device: plain memory that nothing else uses, and lanes that are as late as
 // they may be. A copy runs only when a caller waits for it or holds compute for it; the host gets
-// the bytes that were there when the copy was enqueued. So a copy or a wait that is forgotten shows
-// as other bits, and a kernel that is given the host's memory fails the test. Memory runs out on
-// demand, and leaves an error, as CUDA does: the thread's next kernel reports it as its own.
+// the bytes that were there when the copy was enqueued. Streams of others are as late. So a copy or
+// a wait that is forgotten shows as other bits, and a kernel that is given the host's memory fails
+// the test. Memory runs out on demand, and leaves an error, as CUDA does: the thread's next kernel
+// reports it as its own.
 #pragma once
 
 #include <array>
@@ -77,6 +78,8 @@ class PlainModule final : public DeviceModule {
   Status mark(uint32_t mark, DeviceLane lane) override;
   Status hold(DeviceLane lane, uint32_t mark) override;
   Status wait(uint32_t mark) override;
+  Status follow(DeviceLane lane, void* stream) override;
+  Status lead(void* stream, uint32_t mark) override;
   Status images(const cuda::ImageWork& work) override;
   LayerKernels layers() override { return {&of_floats, &of_bf16, &fp8}; }
   Status add(DeviceLane lane, float* into, const float* from, uint64_t elements) override;
@@ -95,6 +98,15 @@ class PlainModule final : public DeviceModule {
   PlainLayers<cuda::Bf16> of_bf16{*this};
   HostFp8 fp8;
   void expect_mine(const void* memory) const;  // a kernel is given it
+
+  // Streams of others, as late as the lanes. Work on one runs when a lane that follows the stream
+  // has to wait for it, and at last in finish_stream().
+  void* make_stream();
+  void enqueue(void* stream, std::function<void()> work);
+  void finish_stream(void* stream);
+  // kCompute is as late as the other lanes. For engines that compute on streams: kernels, and what
+  // LibTorch computes, run at once.
+  bool has_late_compute = false;
 
   // The next so many copies from the device fail.
   uint32_t copies_to_fail = 0;
@@ -156,6 +168,8 @@ class PlainModule final : public DeviceModule {
   template <typename... Words>
   void tell(const Words&... words) const;
   void run_to(const Place& place);
+  static void run(Lane& late, uint64_t tasks);
+  void push(DeviceLane lane, std::function<void()> task);
   Lane& lane(DeviceLane lane) { return lanes_[static_cast<size_t>(lane)]; }
 
   mutable std::mutex mutex_;
@@ -165,6 +179,7 @@ class PlainModule final : public DeviceModule {
   std::map<const std::byte*, size_t> host_;    // of allocate_host(): begin, bytes
   std::map<const std::byte*, size_t> pinned_;  // begin, bytes
   Lane lanes_[3];
+  std::deque<Lane> streams_;  // their addresses are the handles
   std::map<uint32_t, Place> marks_;
   std::unique_ptr<TorchQueue> torch_queue_;
   mutable std::set<std::thread::id> left_errors_;  // the threads whose last error is not taken yet

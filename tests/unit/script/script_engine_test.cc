@@ -1,250 +1,17 @@
-// Steps whose slots a thread computes that stands for Python: a state of two parameters, a
-// statistic, and a step counter.
+// Steps whose slots a thread computes that stands for Python (script_world.h).
 #include "worker/script/script_engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <thread>
 
-#include "comm/base/prng.h"
-#include "comm/collectives/bucket_plan.h"
-#include "comm/collectives/loopback/loopback.h"
 #include "comm/run/plan/digest.h"
 #include "tests/support/fails_with.h"
-#include "tests/unit/script/serve_desk.h"
+#include "tests/unit/script/script_world.h"
 
 namespace lockstep {
 namespace {
-
-constexpr uint32_t kSlots = 5;
-constexpr RunShape kShape{.samples = 23, .global_batch = 10, .slots = kSlots};
-
-wire::JobSpec job_of(uint64_t check_every) {
-  wire::JobSpec job;
-  job.set_seed(3);
-  job.mutable_train()->set_check_every(check_every);
-  job.mutable_train()->set_slots(kSlots);
-  job.mutable_comm()->set_numerics("exact");
-  return job;
-}
-
-OrderSpec order_spec() {
-  return {.seed = 3,
-          .fingerprint = "f",
-          .samples = kShape.samples,
-          .blocks = {},
-          .classes = 0,
-          .parts = {}};
-}
-
-// Stands for Python in one rank.
-class FakeScript {
- public:
-  FakeScript(Desk& desk, ScriptEngine& engine, const ScriptLayout& layout)
-      : desk_(desk), engine_(engine), layout_(layout) {}
-
-  void run() {
-    serve_desk(desk_, [this](const ls_order& order, ls_reply& reply) { answer(order, reply); });
-  }
-
-  std::vector<float> weights = std::vector<float>(40, 1.0f);  // of both parameters
-  std::vector<float> mean = std::vector<float>(4, 0.0f);
-  uint64_t applied = 0;
-  std::vector<ls_task> tasks;
-  std::vector<float> used;  // of the last step
-  std::vector<ls_order> applies;
-  std::vector<double> metrics;  // of all steps
-  ls_order asked_for_state{};
-  std::optional<uint32_t> fails_in;        // a slot
-  bool fails_to_install = false;           // once
-  bool is_of_two_minds = false;            // other gradients when a slot is asked for again
-  std::optional<uint32_t> leaves_out = 1;  // a parameter: no gradient in odd slots
-  bool has_late = false;
-
- private:
-  static void fail(ls_reply& reply) {
-    reply.code = 65;
-    reply.text = "a planted failure";
-  }
-  void answer(const ls_order& order, ls_reply& reply) {
-    switch (order.kind) {
-      case LS_SLOT:
-        return compute(order, reply);
-      case LS_APPLY:
-        applies.push_back(order);
-        metrics.push_back(order.metrics[0]);
-        EXPECT_EQ(order.generation, 1U);
-        return apply(reply);
-      case LS_STATE:
-        asked_for_state = order;
-        return describe(reply);
-      default:
-        if (std::exchange(fails_to_install, false)) return fail(reply);
-        weights.assign(static_cast<float*>(order.tensors[0].data),
-                       static_cast<float*>(order.tensors[0].data) + weights.size());
-        applied = order.step;
-        reply.lrs = &(lr_ = 0.25);
-    }
-  }
-
-  void compute(const ls_order& order, ls_reply& reply) {
-    const ls_task& task = order.task;
-    tasks.push_back(task);
-    if (fails_in && task.slot == *fails_in) return fail(reply);
-    const EpochOrder epoch(order_spec(), task.epoch);
-    std::vector<uint64_t> indices;
-    for (uint64_t at = task.begin; at < task.end; ++at) indices.push_back(epoch.at(at));
-    EXPECT_TRUE(engine_.has_samples(indices).is_ok());
-    if (!engine_.backward_begins().is_ok()) return;
-    const uint64_t key =
-        stream_key({task.step, task.slot, is_of_two_minds && order.is_again ? 1u : 0u});
-    for (uint32_t p = 2; p-- > 0;) {
-      if (leaves_out == p && task.slot % 2 == 1) continue;
-      const FlatTensor& place = layout_.flat().parameters[p];
-      std::vector<float> gradient(place.elements);
-      for (uint64_t i = 0; i < gradient.size(); ++i)
-        gradient[i] = weights[p * 20 + i] * static_cast<float>(stream_value(key, i) % 1'000'003);
-      for (int times = has_late && p == 1 ? 2 : 1; times > 0; --times)
-        EXPECT_TRUE(engine_.take(p, gradient.data(), DType::kF32, gradient.size()).is_ok());
-    }
-    const std::vector<float> statistic(4, static_cast<float>(task.slot) + 0.1f);
-    EXPECT_TRUE(engine_.take_statistic(0, statistic).is_ok());
-    metric_ = static_cast<double>(task.slot);
-    reply.loss = static_cast<double>(weights[0]) * (task.slot + 1);
-    reply.count = layout_.facts().has_counts ? task.slot + 1 : task.end - task.begin;
-    reply.metrics = &metric_;
-  }
-
-  void apply(ls_reply& reply) {
-    for (uint32_t p = 0; p < 2; ++p)
-      for (uint64_t i = 0; i < 20; ++i)
-        weights[p * 20 + i] -= 1e-8f * layout_.gradients()[layout_.parameter_begins()[p] + i];
-    std::copy_n(layout_.statistics().begin(), 4, mean.begin());
-    used = layout_.used();
-    ++applied;
-    reply.lrs = &(lr_ = 0.5);
-  }
-
-  void describe(ls_reply& reply) {
-    tensor_ = {.name = "w",
-               .shape = shape_,
-               .data = weights.data(),
-               .bytes = weights.size() * sizeof(float),
-               .dims = 1,
-               .section = 0,
-               .dtype = 0,
-               .is_late = 0};
-    reply.tensors = &tensor_;
-    reply.tensor_count = 1;
-  }
-
-  Desk& desk_;
-  ScriptEngine& engine_;
-  const ScriptLayout& layout_;
-  double metric_ = 0, lr_ = 0;
-  ls_tensor tensor_{};
-  const int64_t shape_[1] = {40};
-};
-
-struct Rank {
-  // `is_alone`: it sums where the script's optimizer finds the gradients.
-  Rank(const wire::JobSpec& job, bool is_alone, bool has_counts, bool has_late)
-      : layout(ScriptLayout::create({.parameters = {{"a", {20}, false}, {"b", {4, 5}, has_late}},
-                                     .statistics = {{"m", {4}, false}},
-                                     .metrics = {"slot"},
-                                     .has_counts = has_counts},
-                                    kSlots)
-                   .value()),
-        engine(ScriptEngine::create({job, kShape, order_spec(), layout, desk, {"a=b"}, {0.125}},
-                                    [&](const BufferLayout& flat, uint32_t regions) {
-                                      return Result(make_plain_buffer(
-                                          flat, regions, is_alone ? layout.room() : nullptr));
-                                    })
-                   .value()),
-        script(desk, *engine, layout) {
-    script.has_late = has_late;
-  }
-
-  Desk desk;
-  ScriptLayout layout;
-  std::unique_ptr<ScriptEngine> engine;
-  FakeScript script;
-  std::vector<StepOutcome> outcomes;
-  Status last;
-  std::vector<StateTensor> state;
-};
-
-struct WorldOptions {
-  uint64_t check_every = 0;
-  bool has_counts = false;
-  bool has_late = false;
-};
-
-class ScriptWorld {
- public:
-  explicit ScriptWorld(const std::vector<SlotRun>& runs, WorldOptions options = {})
-      : job_(job_of(options.check_every)), runs_(runs) {
-    for (size_t r = 0; r < runs.size(); ++r)
-      ranks.push_back(
-          std::make_unique<Rank>(job_, runs.size() == 1, options.has_counts, options.has_late));
-  }
-
-  // Every rank with its two threads, up to its first error.
-  ScriptWorld& run(Step steps) {
-    std::vector<GradientBuffer*> raw;
-    for (const auto& rank : ranks) raw.push_back(&rank->engine->gradient_buffer());
-    const auto collectives = make_loopback(1, raw);
-    std::vector<std::thread> threads;
-    for (size_t r = 0; r < ranks.size(); ++r) {
-      Rank& rank = *ranks[r];
-      threads.emplace_back([&rank] { rank.script.run(); });
-      threads.emplace_back([this, &rank, collective = collectives[r].get(), steps] {
-        rank.last = train(rank, *collective, steps);
-        if (!rank.last.is_ok()) collective->abort();
-        rank.engine->end_generation();
-        rank.desk.end({});
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    return *this;
-  }
-
-  std::vector<uint64_t> hashes(size_t rank) const {
-    std::vector<uint64_t> all;
-    for (const StepOutcome& outcome : ranks[rank]->outcomes)
-      all.push_back(outcome.record.common_hash());
-    return all;
-  }
-
-  std::vector<std::unique_ptr<Rank>> ranks;
-
- private:
-  Status train(Rank& rank, Collective& collective, Step steps) {
-    GenerationView view;
-    view.generation = 1;
-    view.collective = &collective;
-    view.slot_runs = runs_;
-    const FlatLayout& flat = rank.layout.flat();
-    view.bucket_bounds = plan_buckets(flat.tensor_bounds(), flat.buffer.elements, 64).value();
-    view.total_steps = steps;
-    view.is_writer = collective.rank() == 1;
-    view.evaluated = {.step = 9, .loss = 0.5, .correct = 3, .samples = 4};
-    LOCKSTEP_RETURN_IF_ERROR(rank.engine->begin_generation(view, {}));
-    for (Step t = 0; t < steps; ++t) {
-      LOCKSTEP_ASSIGN_OR_RETURN(StepOutcome outcome, rank.engine->step());
-      rank.outcomes.push_back(std::move(outcome));
-    }
-    return Status::ok();
-  }
-
-  const wire::JobSpec job_;
-  const std::vector<SlotRun> runs_;
-};
-
-const std::vector<std::vector<SlotRun>> kWorlds = {
-    {{0, 5}}, {{0, 2}, {2, 5}}, {{0, 1}, {1, 4}, {4, 5}}, {{0, 5}, {5, 5}}};
 
 TEST(ScriptEngine, EveryWorldHasTheSameRecordsAndWeights) {
   for (const bool has_counts : {false, true}) {
@@ -283,8 +50,8 @@ TEST(ScriptEngine, ARecordSaysWhatTheSlotsSaid) {
   for (uint32_t slot = 0; slot < kSlots; ++slot)
     EXPECT_EQ(record.slots(static_cast<int>(slot)).digest(),
               planned_digest(order, plan, slot, kSlots));
-  EXPECT_THAT(world.ranks[0]->script.mean, testing::Each(testing::FloatEq(2.1f)));
-  EXPECT_THAT(world.ranks[0]->script.used, testing::ElementsAre(5.0f, 3.0f))
+  EXPECT_THAT(world.ranks[0]->script.mean, ::testing::Each(::testing::FloatEq(2.1f)));
+  EXPECT_THAT(world.ranks[0]->script.used, ::testing::ElementsAre(5.0f, 3.0f))
       << "odd slots have no gradient of the second";
 }
 
@@ -319,7 +86,7 @@ TEST(ScriptEngine, AFailureOfTheScriptIsTheStepsAndChangesNothing) {
   EXPECT_EQ(world.ranks[0]->last.code(), Code::kAborted);
   for (const auto& rank : world.ranks) {
     EXPECT_EQ(rank->engine->applied_steps(), 0U);
-    EXPECT_THAT(rank->script.weights, testing::Each(1.0f));
+    EXPECT_THAT(rank->script.weights, ::testing::Each(1.0f));
   }
 }
 

@@ -151,10 +151,11 @@ TEST(ScriptEval, OtherEvaluationsAreMetricsOfTheFirst) {
   for (int i = 1; i < 4; ++i)
     found.emplace_back(report.metrics(i).name(), report.metrics(i).value());
   // Two samples of each of its two whole batches count, and none of the last.
-  EXPECT_THAT(found, testing::ElementsAre(
-                         testing::Pair("other/loss", testing::DoubleEq((1.0 / 3 + 1.0 / 7) / 2)),
-                         testing::Pair("other/accuracy", testing::DoubleEq(2.0 / 4)),
-                         testing::Pair("other/mean_index", testing::DoubleEq(4))));
+  EXPECT_THAT(found,
+              ::testing::ElementsAre(
+                  ::testing::Pair("other/loss", ::testing::DoubleEq((1.0 / 3 + 1.0 / 7) / 2)),
+                  ::testing::Pair("other/accuracy", ::testing::DoubleEq(2.0 / 4)),
+                  ::testing::Pair("other/mean_index", ::testing::DoubleEq(4))));
 }
 
 TEST(ScriptEval, EachEvaluationHasSeedsOfItsOwnAndEveryScoredBatchIsHeard) {
@@ -169,7 +170,7 @@ TEST(ScriptEval, EachEvaluationHasSeedsOfItsOwnAndEveryScoredBatchIsHeard) {
     }
   EXPECT_EQ(asked, 6u + 3u);
   EXPECT_EQ(seeds.size(), asked);
-  EXPECT_THAT(world.scored, testing::ElementsAre(3 + 2, 3 + 1)) << "batches of both";
+  EXPECT_THAT(world.scored, ::testing::ElementsAre(3 + 2, 3 + 1)) << "batches of both";
 }
 
 TEST(ScriptEval, WhatAReportWouldNotHoldIsRefused) {

@@ -50,7 +50,7 @@ TEST(ScriptLayout, SumsBecomeMeansForTheOptimizer) {
   layout.take_sums(sums.data(), /*slots=*/3, /*factor=*/0.5f);
   EXPECT_EQ(layout.gradients()[layout.parameter_begins()[0]], 1.5f);
   EXPECT_EQ(layout.statistics()[layout.statistic_begins()[0] + 5], 2.0f);
-  EXPECT_THAT(layout.used(), testing::ElementsAre(0.0f, 2.0f));
+  EXPECT_THAT(layout.used(), ::testing::ElementsAre(0.0f, 2.0f));
 }
 
 TEST(ScriptLayout, WhatCannotBeIsRefusedByName) {

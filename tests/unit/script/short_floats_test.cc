@@ -23,15 +23,15 @@ TEST(ShortFloats, HalfNumbersOfEveryKindWidenExactly) {
   EXPECT_THAT(
       widened({0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x83ff, 0x7c00, 0xfc00, 0x0000},
               DType::kF16),
-      testing::ElementsAre(1.0f, -2.0f, 65504.0f, std::ldexp(1.0f, -14), std::ldexp(1.0f, -24),
-                           -std::ldexp(1023.0f, -24), inf, -inf, 0.0f));
+      ::testing::ElementsAre(1.0f, -2.0f, 65504.0f, std::ldexp(1.0f, -14), std::ldexp(1.0f, -24),
+                             -std::ldexp(1023.0f, -24), inf, -inf, 0.0f));
   EXPECT_TRUE(std::isnan(widened({0x7e01}, DType::kF16)[0]));
   EXPECT_TRUE(std::signbit(widened({0x8000}, DType::kF16)[0]));
 }
 
 TEST(ShortFloats, BrainNumbersAreTheUpperHalf) {
   EXPECT_THAT(widened({0x3f80, 0xc040, 0x0001}, DType::kBF16),
-              testing::ElementsAre(1.0f, -3.0f, std::ldexp(1.0f, -133)));
+              ::testing::ElementsAre(1.0f, -3.0f, std::ldexp(1.0f, -133)));
   EXPECT_TRUE(std::isnan(widened({0x7fc0}, DType::kBF16)[0]));
 }
 
@@ -41,7 +41,7 @@ TEST(ShortFloats, ASecondGradientIsAdded) {
   EXPECT_TRUE(widen_floats(more.data(), DType::kF32, 2, Into::kAdd, out.data()).is_ok());
   const std::vector<uint16_t> halves = {0x3c00, 0x3c00};
   EXPECT_TRUE(widen_floats(halves.data(), DType::kF16, 2, Into::kAdd, out.data()).is_ok());
-  EXPECT_THAT(out, testing::ElementsAre(2.5f, 1.0f));
+  EXPECT_THAT(out, ::testing::ElementsAre(2.5f, 1.0f));
 }
 
 TEST(ShortFloats, OtherTypesAreRefused) {

@@ -62,7 +62,8 @@ class Order(ctypes.Structure):
                 ("is_writer", _i32), ("share_end", _u64), ("loss", ctypes.c_double),
                 ("ends_run", _i32),
                 ("metrics", ctypes.POINTER(ctypes.c_double)), ("evaluated", Evaluated),
-                ("evaluation", _u32)]
+                ("evaluation", _u32), ("device_sums", ctypes.c_void_p), ("factor", ctypes.c_float),
+                ("slots", _u32)]
 
 
 class Reply(ctypes.Structure):
@@ -76,7 +77,7 @@ class Reply(ctypes.Structure):
 class _Memory(ctypes.Structure):
     _fields_ = [("gradients", _float_p), ("statistics", _float_p), ("used", _float_p),
                 ("parameter_begins", _u64_p), ("statistic_begins", _u64_p),
-                ("gradient_floats", _u64), ("statistic_floats", _u64)]
+                ("gradient_floats", _u64), ("statistic_floats", _u64), ("statistics_at", _u64)]
 
 
 class Memory(NamedTuple):
@@ -88,6 +89,7 @@ class Memory(NamedTuple):
     statistic_begins: list[int]
     gradient_floats: int
     statistic_floats: int
+    statistics_at: int  # of a place: statistics begin here (core.h)
 
 
 class CoreError(Exception):
@@ -237,7 +239,7 @@ class Core:
         return Memory(address(memory.gradients), address(memory.statistics), address(memory.used),
                       memory.parameter_begins[:len(parameters)],
                       memory.statistic_begins[:len(statistics)], memory.gradient_floats,
-                      memory.statistic_floats)
+                      memory.statistic_floats, memory.statistics_at)
 
     def evaluates(self, name: str, samples: int, fingerprint: str, metrics: Sequence[str],
                   knows_right: bool) -> None:

@@ -6,6 +6,7 @@
 
 #include "worker/device/device_marks.h"
 #include "worker/device/device_memory.h"
+#include "worker/device/gradient_hash.h"
 #include "worker/device/wide_copy.h"
 #include "worker/engine/self_check.h"
 #include "worker/torch/device/library_version.h"
@@ -166,16 +167,7 @@ Result<GradientBuffer*> Accelerator::regions(uint32_t regions) {
 }
 
 Result<uint64_t> Accelerator::gradient_hash(const float* gradients) {
-  std::vector<DeviceReader::Range> ranges;
-  for (size_t i = 0; i < layout_.parameters.size(); ++i) {
-    if (!layout_.is_trained(i)) continue;
-    const FlatTensor& tensor = layout_.parameters[i];
-    ranges.push_back({gradients + tensor.begin, tensor.elements * sizeof(float)});
-  }
-  CheckHash hash;
-  LOCKSTEP_RETURN_IF_ERROR(reader_.read(
-      ranges, [&](const std::byte* piece, size_t bytes) { hash.update(piece, bytes); }));
-  return hash.value();
+  return hash_gradients(reader_, layout_, gradients);
 }
 
 Result<uint64_t> Accelerator::state_hash() {
