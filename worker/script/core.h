@@ -3,8 +3,8 @@
  * Python's main thread computes; a training thread of C++ decides. They meet at one desk (desk.h):
  * ls_next() hands a reply over and waits for the next order. The two threads never work at once.
  *
- *   ls_open - [ls_set_turns] - ls_declare or ls_open_data - trial: ls_task_of - ls_layout -
- * ls_evaluates - ls_begin
+ *   ls_open - [ls_open_device] - [ls_set_turns] - ls_declare or ls_open_data - trial: ls_task_of -
+ * ls_layout - ls_evaluates - ls_begin
  *     - ls_next: an order and its reply, again and again, until END - ls_close
  *
  *   In a SLOT: ls_has_samples or ls_batch_of, ls_backward_begins, ls_take for each gradient,
@@ -200,6 +200,10 @@ LS_API int ls_batch_of(ls_run* run, const ls_task* task, ls_batch* batch);
 LS_API int ls_eval_batch(ls_run* run, uint64_t begin, uint64_t end, ls_batch* batch);
 /* Any thread. */
 LS_API void ls_batch_free(ls_batch_handle* handle);
+
+/* The script computes on a device whose module is the library at `path`: gradients stay there, and
+ * the devices sum as comm.backend says. Not called: they come by ls_take(). Before ls_begin(). */
+LS_API int ls_open_device(ls_run* run, const char* path);
 
 /* Declares what is trained: parameters in registration order, floats that slots change, names of
  * metrics, and bit by bit in which turns of a batch each is given. Slots of other turns reply

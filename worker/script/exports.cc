@@ -186,6 +186,10 @@ int ls_layout(ls_run* run, const ls_tensor* parameters, uint32_t parameter_count
   });
 }
 
+int ls_open_device(ls_run* run, const char* path) {
+  return guarded([&] { return run->run->open_device(path); });
+}
+
 int ls_evaluates(ls_run* run, const char* name, uint64_t samples, const char* fingerprint,
                  const char* const* metrics, uint32_t metric_count, int knows_right) {
   return guarded([&] {

@@ -17,9 +17,11 @@
 #include "comm/run/plan/job_shuffle.h"
 #include "data/base/quiet_signals.h"
 #include "data/open/job_sample_cut.h"
+#include "worker/device/load_module.h"
 #include "worker/process/engine_maker.h"
 #include "worker/process/gpu_identity.h"
 #include "worker/process/last_wait.h"
+#include "worker/process/open_devices.h"
 #include "worker/process/python_stacks.h"
 #include "worker/process/watch_far_data.h"
 #include "worker/script/alone.h"
@@ -57,6 +59,7 @@ std::string lines_of(const wire::JobSpec& job, const std::optional<WorkerOptions
   add("script_log", worker ? rundir::file_in(worker->run_dir, rundir::kScriptLog) : "");
   add("stack_memory", std::to_string(worker ? worker->stack_memory : -1));
   add("device", job.cluster().device());
+  add("backend", job.comm().backend());
   add("gpu", std::to_string(worker ? worker->gpu : 0));
   add("gpu_uuid", worker ? worker->gpu_uuid : "");
   add("has_data", job.data().train().path().empty() ? "0" : "1");
@@ -72,14 +75,16 @@ class ScriptEngineMaker final : public EngineMaker {
 
   ScriptEngineMaker(Make make, std::atomic<ScriptEngine*>& shown,
                     const std::atomic<bool>& is_stopped, std::atomic<bool>& has_finished,
-                    const ScriptData* data, wire::DataFacts facts, const ScriptSaid& said)
+                    const ScriptData* data, wire::DataFacts facts, const ScriptSaid& said,
+                    DeviceModule* module)
       : make_(std::move(make)),
         shown_(shown),
         is_stopped_(is_stopped),
         has_finished_(has_finished),
         data_(data),
         facts_(std::move(facts)),
-        said_(said) {}
+        said_(said),
+        module_(module) {}
 
   Result<MadeEngine> build(const EngineMakerHost& host) override {
     LOCKSTEP_ASSIGN_OR_RETURN(engine_, make_(host.make_buffer));
@@ -92,11 +97,20 @@ class ScriptEngineMaker final : public EngineMaker {
     made.identity = said_.identity;
     made.state_hash = said_.state_hash;
     made.code_hash = said_.code_hash;
+    if (module_ != nullptr) {
+      LOCKSTEP_ASSIGN_OR_RETURN(
+          devices_,
+          open_devices({host.job, *module_, *engine_, host.clock, host.logger, /*gpu=*/0,
+                        rundir::file_in(host.options.run_dir, rundir::kCache), host.on_stuck}));
+      made.devices = devices_.get();
+    }
     // The one that this process sees, which torch has opened.
     if (host.job.cluster().device() == "cuda") made.gpu = identity_of_gpu(0);
     return made;
   }
   void has_finished() override { has_finished_.store(true); }
+  // NCCL blocks if it cannot end its work (device_comm.h, D2), and here the process does not wait.
+  void has_trained() override { devices_.reset(); }
 
  private:
   const Make make_;
@@ -106,7 +120,9 @@ class ScriptEngineMaker final : public EngineMaker {
   const ScriptData* const data_;  // null: the script's own
   const wire::DataFacts facts_;
   const ScriptSaid& said_;
+  DeviceModule* const module_;  // null: the script brings gradients to the host
   std::unique_ptr<ScriptEngine> engine_;
+  std::unique_ptr<DeviceComm> devices_;
 };
 
 }  // namespace
@@ -213,6 +229,13 @@ Status ScriptRun::indices(const ls_task& task, std::span<uint64_t> out) const {
   return Status::ok();
 }
 
+Status ScriptRun::open_device(const std::string& path) {
+  if (has_begun_ || module_ != nullptr)
+    return {Code::kUsage, "a run opens its device once, before it begins"};
+  LOCKSTEP_ASSIGN_OR_RETURN(module_, load_device_module(path, /*local_rank=*/0));
+  return Status::ok();
+}
+
 Status ScriptRun::lay_out(ScriptFacts facts) {
   if (shape_.samples == 0) return {Code::kUsage, "the data are not declared yet"};
   if (layout_) return {Code::kUsage, "a run has one layout"};
@@ -240,7 +263,7 @@ Result<std::unique_ptr<ScriptEngine>> ScriptRun::make_engine(
   if (replay_ != nullptr)
     on_slot = [this](const ls_task& task, double loss) { replay_->took_slot(task, loss); };
   return ScriptEngine::create({job_, shape_, order_, *layout_, desk_, said_.fingerprint, lrs_,
-                               evals_, data_.get(), std::move(on_slot)},
+                               evals_, data_.get(), std::move(on_slot), module_.get()},
                               make_buffer);
 }
 
@@ -276,7 +299,7 @@ Status ScriptRun::start_worker() {
   }
   auto maker = std::make_unique<ScriptEngineMaker>(
       [this](const Engine::BufferFactory& make_buffer) { return make_engine(make_buffer); },
-      engine_, is_stopped_, has_finished_, data_.get(), std::move(facts), said_);
+      engine_, is_stopped_, has_finished_, data_.get(), std::move(facts), said_, module_.get());
   LOCKSTEP_ASSIGN_OR_RETURN(worker_, Worker::create(*options_, std::move(maker)));
   has_begun_ = true;
   training_ = std::thread([this] {

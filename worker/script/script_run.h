@@ -70,6 +70,8 @@ class ScriptRun {
   // The same of the job's evaluation data.
   Result<std::unique_ptr<ls_batch_handle>> eval_batch(uint64_t begin, uint64_t end);
 
+  // The module of the device on which the script computes. Before begin().
+  Status open_device(const std::string& path);
   Status lay_out(ScriptFacts facts);
   const ScriptLayout& layout() const { return *layout_; }
   // The script evaluates, too; without a fingerprint on the job's data. Before begin(), once for
@@ -105,7 +107,8 @@ class ScriptRun {
   uint32_t turns_ = 1;
   RunShape shape_;
   OrderSpec order_;
-  std::unique_ptr<ScriptData> data_;  // null: the script's own
+  std::unique_ptr<ScriptData> data_;      // null: the script's own
+  std::unique_ptr<DeviceModule> module_;  // null: the script brings gradients to the host
   std::unique_ptr<ScriptLayout> layout_;
   ScriptEvals evals_;
   ScriptSaid said_;

@@ -73,7 +73,7 @@ class StagingTest(unittest.TestCase):
 
     def test_what_a_broken_slot_has_sent_is_forgotten(self) -> None:
         self.staging.send(0, there(1))
-        self.staging.forget()
+        self.staging.begin()
         self.staging.send(1, there(2))
         self.staging.finish()
         self.assertEqual([(1, [2.0])], self.taken)
@@ -113,7 +113,7 @@ class StepTest(unittest.TestCase):
         kept.guard()
         sums, used, last = torch.zeros(2), torch.ones(1), LastStep()
         last.begin((), ((),), False, 10)
-        memory = Memory(sums.data_ptr(), 0, used.data_ptr(), [0], [], 2, 0)
+        memory = Memory(sums.data_ptr(), 0, used.data_ptr(), [0], [], 2, 0, 2)
         buffers = Buffers([])
         step = Step(kept, Phases(kept), Gradients(kept.parameters), buffers, memory, None, last, ON)
         for number in (0, 1):

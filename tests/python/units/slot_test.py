@@ -36,8 +36,8 @@ class SlotTest(unittest.TestCase):
         self.parts = SlotParts(self.core, self.gradients, Buffers([]), None, Phases(kept),
                                (Seen(("m",), (), True),), ("m",))
         self.taken: list[list[float]] = []
-        self.parts = self.parts._replace(staging=SimpleNamespace(
-            forget=lambda: None, finish=lambda: None,
+        self.parts = self.parts._replace(way=SimpleNamespace(
+            begin=lambda: None, finish=lambda: None,
             send=lambda index, grad: self.taken.append(grad.flatten().tolist())))
 
     def slot(self) -> Slot:
@@ -95,13 +95,13 @@ class SlotTest(unittest.TestCase):
 
     def test_a_device_forgets_a_broken_slot_before_and_has_sent_all_behind_backward(self) -> None:
         staging = mock.Mock()
-        self.parts = self.parts._replace(staging=staging)
+        self.parts = self.parts._replace(way=staging)
         self.slot().backward(self.loss(), 3, {"m": 5})
-        self.assertEqual(["forget", "send", "finish"], [name for name, *_ in staging.method_calls])
+        self.assertEqual(["begin", "send", "finish"], [name for name, *_ in staging.method_calls])
 
     def test_a_gradient_is_taken_with_its_own_type(self) -> None:
         self.weight.bfloat16()
-        self.parts = self.parts._replace(staging=None)
+        self.parts = self.parts._replace(way=None)
         self.slot().backward(self.weight(torch.ones(1, 2).bfloat16()).sum(), 3, {"m": 5})
         (index, _, dtype, elements), = (call.args for call in self.core.take.call_args_list)
         self.assertEqual((0, "bfloat16", 2), (index, DTYPES[dtype], elements))

@@ -48,6 +48,7 @@ TEST(ScriptLayout, SumsBecomeMeansForTheOptimizer) {
   sums[layout.flat().statistics[0].begin + 5] = 6;
   sums[layout.flat().buffer.statistics + layout.used_at(1)] = 2;
   layout.take_sums(sums.data(), /*slots=*/3, /*factor=*/0.5f);
+  layout.take_used(sums.data() + layout.flat().buffer.statistics);
   EXPECT_EQ(layout.gradients()[layout.parameter_begins()[0]], 1.5f);
   EXPECT_EQ(layout.statistics()[layout.statistic_begins()[0] + 5], 2.0f);
   EXPECT_THAT(layout.used(), ::testing::ElementsAre(0.0f, 2.0f));

@@ -89,7 +89,7 @@ class Memory(NamedTuple):
     statistic_begins: list[int]
     gradient_floats: int
     statistic_floats: int
-    statistics_at: int  # of a place: statistics begin here (core.h)
+    statistics_at: int = 0  # of a place: statistics begin here (core.h)
 
 
 class CoreError(Exception):
@@ -144,6 +144,11 @@ class Core:
         stays.ls_job.argtypes = [ctypes.c_void_p]
         stays.ls_take.argtypes = [ctypes.c_void_p, _u32, ctypes.c_void_p, _u8, _u64]
         stays.ls_take_statistic.argtypes = [ctypes.c_void_p, _u32, ctypes.c_void_p, _u64]
+        stays.ls_place.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]
+        stays.ls_wrote.argtypes = [ctypes.c_void_p, _u32, _u64]
+        stays.ls_wrote_statistic.argtypes = [ctypes.c_void_p, _u32, _u64]
+        for takes_stream in (stays.ls_writes_on, stays.ls_reads_on, stays.ls_has_read):
+            takes_stream.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         stays.ls_has_samples.argtypes = [ctypes.c_void_p, _u64_p, _u64]
         stays.ls_batch_free.argtypes = [ctypes.c_void_p]
         stays.ls_batch_free.restype = None
@@ -302,6 +307,31 @@ class Core:
 
     def take_statistic(self, statistic: int, address: int, elements: int) -> None:
         self._check(self._stays.ls_take_statistic(self._run, statistic, address, elements))
+
+    def open_device(self, path: str) -> None:
+        """`path`: of the module of the device. From now on place() and its sisters replace take()."""
+        self._check(self._waits.ls_open_device(self._run, os.fsencode(path)))
+
+    def place(self) -> int:
+        """The address of this slot's place on the device."""
+        place = ctypes.c_void_p()
+        self._check(self._stays.ls_place(self._run, ctypes.byref(place)))
+        return place.value or 0
+
+    def writes_on(self, stream: int) -> None:
+        self._check(self._stays.ls_writes_on(self._run, stream))
+
+    def wrote(self, parameter: int, elements: int) -> None:
+        self._check(self._stays.ls_wrote(self._run, parameter, elements))
+
+    def wrote_statistic(self, statistic: int, elements: int) -> None:
+        self._check(self._stays.ls_wrote_statistic(self._run, statistic, elements))
+
+    def reads_on(self, stream: int) -> None:
+        self._check(self._stays.ls_reads_on(self._run, stream))
+
+    def has_read(self, stream: int) -> None:
+        self._check(self._stays.ls_has_read(self._run, stream))
 
     def set_paused(self, is_paused: bool) -> None:
         with self._closing:

@@ -9,7 +9,7 @@ import torch
 
 from ._buffers import Buffers
 from ._core import Core, Reply, Task
-from ._device import Staging
+from ._device import Places, Staging
 from ._errors import Misuse
 from ._gradients import Gradients, dtype_number
 from ._phases import Phases
@@ -36,7 +36,7 @@ class SlotParts(NamedTuple):
     # None: the trial finds them out. By turn: the properties that its slots must have.
     seen: tuple[Seen, ...] | None
     metrics: tuple[str, ...]  # of all turns
-    staging: Staging | None = None  # None: gradients are in the host's memory
+    way: Staging | Places | None = None  # of gradients; None: they are in the host's memory
 
 
 class Slot:
@@ -70,9 +70,12 @@ class Slot:
             self._check_loss(each, wanted[name])
         self._check_seen(losses, count is not None, metrics or {})
         self._take_count(count)
-        if self._observed is None and not self._parts.core.backward_begins():
-            self._is_closed = self._is_done = True
-            return
+        if self._observed is None:
+            if not self._parts.core.backward_begins():
+                self._is_closed = self._is_done = True
+                return
+            if self._parts.way is not None:
+                self._parts.way.begin()
         if self._count:
             self._run_backward(losses, wanted)
         # Only now: earlier, this would wait for the GPU before backward had begun.
@@ -165,11 +168,9 @@ class Slot:
                       wanted: Mapping[str | None, frozenset[int] | None]) -> None:
         parts = self._parts
         parts.gradients.sink = self._observed.take if self._observed is not None else \
-            parts.staging.send if parts.staging is not None else self._send
+            parts.way.send if parts.way is not None else self._send
         parts.gradients.is_open = True
         left = len(losses)
-        if parts.staging is not None:
-            parts.staging.forget()
         try:
             for name, loss in losses.items():
                 left -= 1
@@ -184,8 +185,8 @@ class Slot:
                 share = torch.full_like(scaled, self._count / self._task.step_samples,
                                         requires_grad=False)
                 scaled.backward(gradient=share, retain_graph=True if left else None)
-            if parts.staging is not None:
-                parts.staging.finish()
+            if parts.way is not None:
+                parts.way.finish()
         finally:
             parts.gradients.is_open = False
 
@@ -193,5 +194,9 @@ class Slot:
         self._parts.core.take(index, grad.data_ptr(), dtype_number(grad.dtype), grad.numel())
 
     def _send_statistics(self) -> None:
-        for index, floats in enumerate(self._parts.buffers.sent(self._task.slot)):
-            self._parts.core.take_statistic(index, floats.data_ptr(), floats.numel())
+        parts = self._parts
+        for index, floats in enumerate(parts.buffers.sent(self._task.slot)):
+            if isinstance(parts.way, Places):
+                parts.way.send_statistic(index, floats)
+            else:
+                parts.core.take_statistic(index, floats.data_ptr(), floats.numel())

@@ -11,7 +11,7 @@ import torch
 from . import _core, _seeds
 from ._buffers import Buffers
 from ._core import Memory, Order, Reply
-from ._device import HOST, Device, Sums, floats_at
+from ._device import HOST, Device, Places, Sums, floats_at
 from ._errors import BAD_DATA, failing_alike, text_of
 from ._gradients import Gradients, dtype_number
 from ._hidden import Unkept
@@ -27,7 +27,9 @@ class Step:
     """Applies steps, describes and installs the state. Main thread only."""
 
     def __init__(self, kept: Kept, phases: Phases, gradients: Gradients, buffers: Buffers,
-                 memory: Memory, clip_norm: float | None, last: LastStep, device: Device = HOST):
+                 memory: Memory, clip_norm: float | None, last: LastStep, device: Device = HOST,
+                 places: Places | None = None):
+        """`places`: where the device's own sums are read, if it has some."""
         self._kept = kept
         self._phases = phases
         self._turn = 0  # of the step in work, or the last one
@@ -39,7 +41,8 @@ class Step:
         self._sums = Sums(device, memory.gradients, memory.gradient_floats)
         self._views = gradients.views_of(self._sums.flat, memory.parameter_begins)
         self._used = floats_at(memory.used, len(kept.parameters))
-        means = floats_at(memory.statistics, memory.statistic_floats)
+        self._places = places
+        self._flat_means = means = floats_at(memory.statistics, memory.statistic_floats)
         self._means = [means[begin:begin + math.prod(shape)]
                        for begin, (_, shape) in zip(memory.statistic_begins, buffers.rows())]
         has_code = kept.update is not None or kept.after_step is not None
@@ -61,7 +64,7 @@ class Step:
         if order.kind == _core.APPLY:
             with failing_alike(order.step + 1):
                 self._turn = self._buffers.turn = order.task.turn
-                return self._apply(order.task.seed, self._last.applies(order))
+                return self._apply(order, self._last.applies(order))
         if order.kind == _core.STATE:
             return self._describe()
         return self._install(order)
@@ -84,15 +87,23 @@ class Step:
         self._alive = self.lrs()
         return Reply(lrs=self._alive)
 
-    def _apply(self, seed: int, ended_epochs: int) -> Reply:
+    def _bring_sums(self, order: Order) -> None:
+        if order.device_sums:
+            assert self._places is not None
+            self._places.bring(order.device_sums, order.factor, order.slots, self._sums.flat,
+                               self._flat_means)
+        else:
+            self._sums.bring()
+
+    def _apply(self, order: Order, ended_epochs: int) -> Reply:
         """The script's code here must come out alike on every worker, whatever slots it had. So it
         finds the buffers of the step before, generators that no slot has drawn from, and no casts
         of the weights before."""
         parameters, owned = self._kept.parameters, self._phases.owned(self._turn)
         self._buffers.restore()
         torch.clear_autocast_cache()
-        _seeds.seed_all(seed)
-        self._sums.bring()
+        _seeds.seed_all(order.task.seed)
+        self._bring_sums(order)
         unkept = self._unkept
         if unkept is not None:
             unkept.remember()
@@ -116,7 +127,8 @@ class Step:
         if self._kept.update is not None or self._kept.after_step is not None:
             self._kept.check_layout()
             self._buffers.adopt()  # they may have changed any
-        self._sums.give_back()
+        if not order.device_sums:
+            self._sums.give_back()
         self._alive = self.lrs()
         return Reply(lrs=self._alive, skipped=not was_applied)
 

@@ -9,7 +9,7 @@ from ._ahead import Ahead
 from ._buffers import Buffers, identity_of
 from ._code import CODE
 from ._debugger import Watch
-from ._device import Device, Staging
+from ._device import Device, Places, Staging
 from ._epochs import IDENTITY, Epochs
 from ._errors import Misuse
 from ._eval import Evaluation
@@ -64,7 +64,7 @@ class Tries:
         self._state_hash = kept.hash()  # of the script's objects as they were made
         buffers = Buffers(kept.buffers, len(turns), self._buffer_rules, int(self._job["slots"]))
         self._parts = SlotParts(self._core, Gradients(kept.parameters), buffers, Scaler.of(kept),
-                                self._phases, None, (), self._staging())
+                                self._phases, None, ())
         other = _trial.other_task(self._core)
         begun = time.monotonic()
         if len(turns) > 1:
@@ -110,8 +110,11 @@ class Tries:
         kept.note()  # an evaluation may have put other weights in, and the right ones back
         self._begin(passes[0])
 
-    def _staging(self) -> Staging | None:
-        core = self._core
+    def _way_of_gradients(self, memory: _core.Memory) -> Staging | Places | None:
+        core, parts = self._core, self._parts
+        if self._device.module is not None:
+            return Places(self._device, core, memory, parts.gradients.views_of,
+                          [shape for _, shape in parts.buffers.rows()])
         return None if self._device.is_host else Staging(self._device, lambda index, grad: core.take(
             index, grad.data_ptr(), dtype_number(grad.dtype), grad.numel()))
 
@@ -139,20 +142,24 @@ class Tries:
                                for turn, observed in enumerate(seen))) for name in names]
         if len({observed.seen.has_counts for observed in seen}) > 1:
             raise Misuse("backward(count=...) must be given in every phase or in none")
+        if self._device.module is not None:  # now: data processes are forks of this one, too
+            self._core.open_device(self._device.module)
         memory = self._core.layout(
             [(p.name, p.tensor.shape, 0, 0, 0, dtype_number(p.tensor.dtype),
               max(observed.takes.get(i, 0) for observed in seen) != 1)
              for i, p in enumerate(kept.parameters)],
             [(name, shape, 0, 0, 1, 0, False) for name, shape in parts.buffers.rows()],
             turns_of, seen[0].seen.has_counts)
+        way = self._way_of_gradients(memory)
         self._parts = parts._replace(seen=tuple(observed.seen for observed in seen),
-                                     metrics=tuple(names))
+                                     metrics=tuple(names), way=way)
         self._signals = StopSignals(self._is_worker)
         self._last.begin(names, [observed.seen.metrics for observed in seen],
                          bool(self._evaluations) and self._evaluations[0].knows_right,
                          self._steps_per_epoch)
         self._applier = Step(kept, self._phases, parts.gradients, parts.buffers, memory,
-                             self._clip_norm, self._last, self._device)
+                             self._clip_norm, self._last, self._device,
+                             way if isinstance(way, Places) else None)
         self._core.begin(_numerics.fingerprint(_trial.hash_of(seen), self._device),
                          [*kept.identity(), *self._data_identity, *identity_of(self._buffer_rules),
                           *([IDENTITY] if self._epochs is not None else [])],

@@ -12,6 +12,7 @@
 
 #include "comm/base/gpu/gpu_driver.h"
 #include "worker/cuda/module_entry.h"
+#include "worker/device/load_module.h"
 
 namespace lockstep {
 namespace {
@@ -149,17 +150,9 @@ std::string device_module_path() {
 
 Result<std::unique_ptr<DeviceModule>> open_device_module(const std::string& path,
                                                          uint32_t local_rank) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    return refused("the GPU module cannot be loaded: " + std::string(dlerror()) +
-                   "; build Lockstep with the preset gpu");
-  const auto open = reinterpret_cast<OpenDeviceModule>(dlsym(library, kDeviceModuleEntry));
-  const OpenedModule opened = open == nullptr ? OpenedModule{} : open(local_rank);
-  if (opened.version != kDeviceModuleVersion)
-    return refused(path + " belongs to another build; build Lockstep again with the preset gpu");
-  const std::unique_ptr<Status> why(opened.error);
-  if (opened.module == nullptr) return refused(why->message());
-  std::unique_ptr<DeviceModule> module(opened.module);
+  auto loaded = load_device_module(path, local_rank);
+  if (!loaded.is_ok()) return refused(loaded.status().message());
+  std::unique_ptr<DeviceModule> module = std::move(loaded).value();
   LOCKSTEP_RETURN_IF_ERROR(give_torch_queue(path, *module));
   return module;
 }

@@ -6,6 +6,7 @@ name a device have the same bytes everywhere.
 from __future__ import annotations
 
 import os
+import pathlib
 import sys
 from typing import Any, Iterable, Mapping
 
@@ -23,11 +24,18 @@ _EXACT = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "CUBLASLT_WORKSPACE_SIZE": None,
           "TORCHINDUCTOR_DETERMINISTIC": "1"}
 
 
-class Device:
-    """`place`: as torch names it."""
+_MODULE = "liblockstep-cuda.so"
+# Tests set this: the library that stands in for the module.
+_STAND_IN_MODULE = "LOCKSTEP_STAND_IN_MODULE"
 
-    def __init__(self, place: torch.device):
+
+class Device:
+    """`place`: as torch names it. `module`: the library by which gradients are summed there; None: the
+    host sums them."""
+
+    def __init__(self, place: torch.device, module: str | None = None):
         self.place = place
+        self.module = module
         self.is_host = place.type == "cpu"
         self._module: Any = None if self.is_host else torch.get_device_module(place)
 
@@ -89,6 +97,12 @@ class Device:
         return size > 0 and runtime is not None and \
             int(runtime().cudaHostRegister(address, size, 0)) == 0
 
+    def stream(self) -> int:
+        """The stream of this thread, as the module of the device takes it (core.h)."""
+        if self.place.type == "cuda":
+            return torch.cuda.current_stream(self.place).cuda_stream
+        return torch.accelerator.current_stream(self.place).stream_id
+
     def event(self) -> Any:
         return torch.Event(device=self.place)
 
@@ -101,7 +115,7 @@ def open_device(job: Mapping[str, str]) -> Device:
     if job["device"] != "cuda":
         return HOST
     if stand_in := os.environ.get(_STAND_IN):
-        return Device(torch.device(stand_in, 0))
+        return Device(torch.device(stand_in, 0), _module_of(job))
     if not torch.backends.cuda.is_built():
         raise LockstepError(f"cluster.device is cuda, and torch {torch.__version__} was built without "
                             "CUDA; install a torch with CUDA, or take cluster.device: cpu", CONFIG)
@@ -113,7 +127,21 @@ def open_device(job: Mapping[str, str]) -> Device:
         raise LockstepError(f"cluster.device is cuda, and torch {torch.__version__} finds no GPU it can "
                             "use here; look whether `nvidia-smi` shows one and whether its driver is "
                             f"new enough for CUDA {torch.version.cuda}", CONFIG)
-    return Device(torch.device("cuda", 0))
+    return Device(torch.device("cuda", 0), _module_of(job))
+
+
+def _module_of(job: Mapping[str, str]) -> str | None:
+    """The library that sums on the device, where comm.backend asks for it."""
+    if job["backend"] != "nccl":
+        return None
+    package = pathlib.Path(__file__).parents[1]
+    at = [*filter(None, [os.environ.get(_STAND_IN_MODULE)]), package / _MODULE,
+          package.parents[1] / _MODULE]  # in a wheel, and beside the programs of a build
+    for path in at:
+        if os.path.exists(path):
+            return os.fspath(path)
+    raise LockstepError(f"comm.backend is nccl, and this Lockstep has no {_MODULE}, which sums on GPUs; "
+                        "build Lockstep with the preset gpu, or set comm.backend: host", CONFIG)
 
 
 def _name_of_gpu(number: int, uuid: str) -> str:

@@ -45,8 +45,8 @@ class Staging:
         while self._on_the_way:
             self._hand_over()
 
-    def forget(self) -> None:
-        """A slot was aborted."""
+    def begin(self) -> None:
+        """Backward begins. What an aborted slot has sent is forgotten."""
         self._on_the_way.clear()
 
     def _hand_over(self) -> None:
