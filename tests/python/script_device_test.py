@@ -2,6 +2,7 @@
 (device/memory.h): same weights as on the CPU, alone and with workers, through a kill and a resume."""
 import unittest
 
+from fails_with import events
 from framework_runs import FIT, HF, FrameworkTest
 from script_runs import ScriptTest
 from script_worlds_test import CASES, TRAIN, weights_in
@@ -32,8 +33,11 @@ class OnDevice:
 
 
 class Device(OnDevice, ScriptTest):
-    def test_a_run_has_the_weights_of_the_cpu_and_keeps_them_through_a_kill_and_a_resume(self):
-        alone = self.alone(TRAIN, "all", "both", cluster__device="cuda", train__max_steps=str(STEPS))
+    def keeps_the_weights_of_the_cpu(self, *overrides):
+        """Through a kill, a stop, and a resume in another world; a step replays."""
+        on_device = {override.split("=")[0].replace(".", "__"): override.split("=")[1]
+                     for override in overrides}
+        alone = self.alone(TRAIN, "all", "both", **on_device, train__max_steps=str(STEPS))
         weights = weights_in(alone)
         self.has_device = False
         on_cpu = weights_in(self.alone(TRAIN, "all", "both", train__max_steps=str(STEPS)))
@@ -43,7 +47,7 @@ class Device(OnDevice, ScriptTest):
                          [on_cpu[case] for case in LIKE_ON_CPU])
         self.take_ms(150)
         run = self.start_script(TRAIN, ["all", "both", 1, self.pace], 2,
-                                overrides=["cluster.device=cuda", "checkpoint.every_steps=5",
+                                overrides=[*overrides, "checkpoint.every_steps=5",
                                            f"train.max_steps={STEPS}"])
         run.wait_for_step(2)
         self.kill_and_go_on(run, 0)
@@ -56,6 +60,14 @@ class Device(OnDevice, ScriptTest):
         self.assertIn(f"weights_sha256 {again.summary()['weights_sha256']}", alone)
         self.audit(again)
         self.assertIn("bit for bit", self.replayed(again, 6))
+        return again
+
+    def test_sums_over_the_host_have_the_weights_of_the_cpu(self):
+        self.keeps_the_weights_of_the_cpu("cluster.device=cuda")
+
+    def test_sums_between_devices_have_them_too(self):
+        run = self.keeps_the_weights_of_the_cpu("cluster.device=cuda", "comm.backend=nccl")
+        self.assertTrue(events(run, "nccl", log="worker-*"))
 
     def test_what_lies_elsewhere_is_refused_by_name(self):
         for place, device, words in (('"cpu"', "cuda", ("weight", "lies on cpu", ".to(run.device)")),

@@ -21,4 +21,5 @@ def device_variables(scratch):
         (drivers / "libcuda.so.1").symlink_to(DRIVER)
     return {"FAKE_DRIVER_DEVICES": str(GPUS), "LD_LIBRARY_PATH": str(drivers),
             "MORE_LIBRARIES": str(drivers), "MORE_MODULES": str(HERE / "device"),
-            "LOCKSTEP_STAND_IN_LIBRARY": str(LIBRARY), "LOCKSTEP_STAND_IN_DEVICE": "standin"}
+            "LOCKSTEP_STAND_IN_LIBRARY": str(LIBRARY), "LOCKSTEP_STAND_IN_DEVICE": "standin",
+            "LOCKSTEP_STAND_IN_MODULE": str(LIBRARY)}

@@ -2,12 +2,36 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <string>
+#include <vector>
 
 namespace {
 
 int number(const char* name) {
   const char* text = std::getenv(name);
   return text == nullptr ? 0 : std::atoi(text);
+}
+
+// The devices that $CUDA_VISIBLE_DEVICES shows, by number or as "GPU-" and a UUID. Unset, or empty
+// as where torch is to find none: all of them.
+std::vector<int> visible() {
+  const int all = number("FAKE_DRIVER_DEVICES");
+  std::vector<int> shown;
+  const char* const said = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (said == nullptr || *said == '\0') {
+    for (int device = 0; device < all; ++device) shown.push_back(device);
+    return shown;
+  }
+  std::istringstream names(said);
+  for (std::string name; std::getline(names, name, ',');) {
+    const bool is_uuid = name.rfind("GPU-", 0) == 0;
+    const long of =
+        is_uuid ? std::strtol(name.substr(4, 2).c_str(), nullptr, 16) - 1 : std::atol(name.c_str());
+    if (of < 0 || of >= all) break;  // nor any after it
+    shown.push_back(static_cast<int>(of));
+  }
+  return shown;
 }
 
 }  // namespace
@@ -17,7 +41,7 @@ extern "C" int cuInit(unsigned int) {
 }
 
 extern "C" int cuDeviceGetCount(int* devices) {
-  *devices = number("FAKE_DRIVER_DEVICES");
+  *devices = static_cast<int>(visible().size());
   return 0;
 }
 
@@ -25,7 +49,10 @@ extern "C" int cuDeviceGetCount(int* devices) {
 extern "C" int cuDeviceGet(int* device, int index) {
   const bool has_moved =
       std::getenv("FAKE_DRIVER_LOST") != nullptr && index >= number("FAKE_DRIVER_LOST");
-  *device = has_moved ? index + 1 : index;
+  const std::vector<int> shown = visible();
+  if (static_cast<size_t>(index) >= shown.size()) return 101;  // CUDA_ERROR_INVALID_DEVICE
+  const int at = shown[static_cast<size_t>(index)];
+  *device = has_moved ? at + 1 : at;
   return 0;
 }
 

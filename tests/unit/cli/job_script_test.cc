@@ -105,7 +105,6 @@ TEST(JobScript, RefusesWhatTheScriptSays) {
       {"train.prune.sparsity=0.5", "torch.nn.utils.prune"},
       {"train.graph=off", "torch.compile"},
       {"train.global_batch=auto", "take a number"},
-      {"comm.backend=nccl", "take host"},
       {"comm.backend=mpi", "take host"},
   };
   for (const auto& [given, advice] : kCases) {
@@ -128,6 +127,18 @@ TEST(JobScript, ComputesOnAGpuWhereItsJobSaysSoAndSumsOverTheHost) {
   EXPECT_EQ(script_job({}, kTrainPy, with_gpus)->cluster().device(), "cpu");
   EXPECT_THAT(script_job({"cluster.device=cuda"}),
               FailsWith(Code::kConfig, Names("cluster.device is cuda"), Advises("cpu")));
+}
+
+TEST(JobScript, SumsBetweenGpusWhereItsJobSaysSo) {
+  JobContext with_gpus = context();
+  with_gpus.count_gpus = [] { return Result<uint32_t>(3); };
+  const auto job = script_job({"cluster.device=cuda", "comm.backend=nccl"}, kTrainPy, with_gpus);
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->comm().backend(), "nccl");
+  EXPECT_EQ(job->comm().bucket_mb(), 32u);
+  EXPECT_THAT(script_job({"comm.backend=nccl"}, kTrainPy, with_gpus),
+              FailsWith(Code::kConfig, Names("comm.backend is nccl", "cluster.device is cpu"),
+                        Advises("take host")));
 }
 
 TEST(JobScript, MayNameItsData) {

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -165,6 +166,7 @@ class PlainModule final : public DeviceModule {
   // Returns what the launch of a kernel reports.
   Status launched() const;
   bool is_of_device(const void* memory) const;
+  static bool is_in(const std::map<const std::byte*, size_t>& ranges, const void* memory);
   template <typename... Words>
   void tell(const Words&... words) const;
   void run_to(const Place& place);
@@ -184,5 +186,13 @@ class PlainModule final : public DeviceModule {
   std::unique_ptr<TorchQueue> torch_queue_;
   mutable std::set<std::thread::id> left_errors_;  // the threads whose last error is not taken yet
 };
+
+template <typename... Words>
+void PlainModule::tell(const Words&... words) const {
+  if (told == nullptr) return;
+  std::ostringstream line;
+  ((line << ' ' << words), ...);
+  told->push_back(line.str());
+}
 
 }  // namespace lockstep::testing

@@ -115,6 +115,7 @@ def open_device(job: Mapping[str, str]) -> Device:
     if job["device"] != "cuda":
         return HOST
     if stand_in := os.environ.get(_STAND_IN):
+        os.environ[_VISIBLE] = job["gpu"]  # as below, where torch knows the GPUs
         return Device(torch.device(stand_in, 0), _module_of(job))
     if not torch.backends.cuda.is_built():
         raise LockstepError(f"cluster.device is cuda, and torch {torch.__version__} was built without "
