@@ -119,5 +119,38 @@ TEST_F(DeviceModuleOnStandIns, ALaneWaitsForAMarkOfAnotherAndTheHostForBoth) {
   }
 }
 
+TEST_F(DeviceModuleOnStandIns, AStreamOfAnotherComesInOrderWithTheLanes) {
+  auto module = open(0);
+  const auto memory = module->allocate_host(sizeof(int));
+  ASSERT_TRUE(memory.is_ok());
+  int& there = *static_cast<int*>(*memory);
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  for (int round = 0; round < 20; ++round) {
+    stream->post([&there, round] {  // a slow kernel
+      for (int i = 0; i < 500; ++i) std::this_thread::yield();
+      there = round;
+    });
+    int back = -1, seen = -1;
+    ASSERT_TRUE(module->follow(DeviceLane::kGradients, stream).is_ok());
+    ASSERT_TRUE(module->copy(DeviceLane::kGradients, &back, &there, sizeof back).is_ok());
+    ASSERT_TRUE(module->mark(0, DeviceLane::kGradients).is_ok());
+    ASSERT_TRUE(module->lead(stream, 0).is_ok());
+    stream->post([&] { seen = back; });
+    ASSERT_TRUE(module->follow(DeviceLane::kCompute, stream).is_ok());
+    ASSERT_TRUE(module->mark(1, DeviceLane::kCompute).is_ok());
+    ASSERT_TRUE(module->wait(1).is_ok());
+    ASSERT_EQ(back, round);
+    ASSERT_EQ(seen, round);
+  }
+  EXPECT_TRUE(module->lead(stream, 2).is_ok()) << "a mark that was never set";
+  FakeCuda::get().recorded = stream;
+  for (const Status& status :
+       {module->follow(DeviceLane::kGradients, stream), module->lead(stream, 0)})
+    EXPECT_THAT(status, FailsWith(Code::kUsage, Says("CUDA graph"), Advises("run.backward()")));
+  FakeCuda::get().recorded = nullptr;
+  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
 }  // namespace
 }  // namespace lockstep::testing

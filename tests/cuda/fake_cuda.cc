@@ -251,13 +251,15 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return ended(is_reached ? cudaSuccess : cudaErrorNotReady);
 }
 
-// The flags matter only for captures, and this stand-in captures nothing.
+// The flags matter only for captures. This stand-in captures nothing; a test may say that a stream
+// is recorded.
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int) {
   return cudaEventRecord(event, stream);
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = stream != nullptr && stream == FakeCuda::get().recorded ? cudaStreamCaptureStatusActive
+                                                                    : cudaStreamCaptureStatusNone;
   return ended(cudaSuccess);
 }
 

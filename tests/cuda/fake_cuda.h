@@ -85,7 +85,8 @@ class FakeCuda {
   void pin(void* memory, bool is_pinned);
   std::set<void*> pinned() const;
 
-  bool has_memory = true;  // false: cudaMalloc and cudaHostAlloc fail
+  cudaStream_t recorded = nullptr;  // for a graph
+  bool has_memory = true;           // false: cudaMalloc and cudaHostAlloc fail
 
   // Every GPU of this machine.
   struct Gpu {

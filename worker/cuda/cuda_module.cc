@@ -99,6 +99,7 @@ class CudaModule final : public DeviceModule {
   }
   cudaStream_t stream(DeviceLane lane) const { return streams_[static_cast<size_t>(lane)]; }
   Result<cudaEvent_t> event(uint32_t mark, bool make);
+  Status check_is_not_recorded(cudaStream_t stream) const;
 
   int device_ = 0;
   std::optional<nccl::NcclApi> nccl_;
@@ -148,7 +149,8 @@ CudaModule::~CudaModule() {
   for (const auto& [memory, bytes] : memory_) cuda::drop_error(cudaFree(memory));
   for (const auto& [memory, bytes] : peer_memory_) (void)nccl_->release(memory);
   for (const auto& [memory, bytes] : host_memory_) cuda::drop_error(cudaFreeHost(memory));
-  for (const std::span<cudaEvent_t> events : {std::span(events_), std::span(followed_)}) {
+  using Events = std::span<cudaEvent_t>;
+  for (const Events events : {Events(events_), Events(followed_)}) {
     for (cudaEvent_t event : events) {
       if (event != nullptr) cuda::drop_error(cudaEventDestroy(event));
     }
@@ -299,23 +301,28 @@ Status CudaModule::wait(uint32_t mark) {
   return cuda_status(cudaEventSynchronize(event), "wait for the GPU");
 }
 
-// A wait keeps the point that the event had when it was enqueued, so one event serves all calls.
-Status CudaModule::follow(DeviceLane lane, void* stream) {
-  const auto other = static_cast<cudaStream_t>(stream);
+Status CudaModule::check_is_not_recorded(cudaStream_t stream) const {
   LOCKSTEP_RETURN_IF_ERROR(here());
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   LOCKSTEP_RETURN_IF_ERROR(
-      cuda_status(cudaStreamIsCapturing(other, &capture), "ask whether a stream captures"));
-  if (capture != cudaStreamCaptureStatusNone)
-    return {Code::kUsage,
-            "the stream is recorded for a CUDA graph, whose replays would hand over nothing; leave "
-            "run.backward() out of torch.cuda.graph()"};
+      cuda_status(cudaStreamIsCapturing(stream, &capture), "ask whether a stream captures"));
+  if (capture == cudaStreamCaptureStatusNone) return Status::ok();
+  return {Code::kUsage,
+          "the stream is recorded for a CUDA graph, whose replays would hand over nothing; leave "
+          "run.backward() out of torch.cuda.graph()"};
+}
+
+// A wait keeps the point that the event had when it was enqueued, so one event serves all calls.
+Status CudaModule::follow(DeviceLane lane, void* stream) {
+  const auto other = static_cast<cudaStream_t>(stream);
+  LOCKSTEP_RETURN_IF_ERROR(check_is_not_recorded(other));
   const cudaEvent_t event = followed_[static_cast<size_t>(lane)];
   LOCKSTEP_RETURN_IF_ERROR(cuda_status(cudaEventRecord(event, other), "record an event"));
   return cuda_status(cudaStreamWaitEvent(this->stream(lane), event, 0), "order two streams");
 }
 
 Status CudaModule::lead(void* stream, uint32_t mark) {
+  LOCKSTEP_RETURN_IF_ERROR(check_is_not_recorded(static_cast<cudaStream_t>(stream)));
   LOCKSTEP_ASSIGN_OR_RETURN(const cudaEvent_t event, this->event(mark, /*make=*/false));
   if (event == nullptr) return Status::ok();
   return cuda_status(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), event, 0),

@@ -93,8 +93,8 @@ class DeviceModule {
   virtual Status mark(uint32_t mark, DeviceLane lane) = 0;
   virtual Status hold(DeviceLane lane, uint32_t mark) = 0;  // delays later work of `lane`
   virtual Status wait(uint32_t mark) = 0;                   // blocks the caller
-  // Delays later work of `lane` until all that `stream` holds now is done. kUsage if the stream is
-  // recorded for a graph.
+  // Delays later work of `lane` until all that `stream` holds now is done. Both give kUsage if the
+  // stream is recorded for a graph.
   virtual Status follow(DeviceLane lane, void* stream) = 0;
   // As hold(), for later work of `stream`.
   virtual Status lead(void* stream, uint32_t mark) = 0;

@@ -145,7 +145,7 @@ class Core:
         stays.ls_take.argtypes = [ctypes.c_void_p, _u32, ctypes.c_void_p, _u8, _u64]
         stays.ls_take_statistic.argtypes = [ctypes.c_void_p, _u32, ctypes.c_void_p, _u64]
         stays.ls_place.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]
-        stays.ls_wrote.argtypes = [ctypes.c_void_p, _u32, _u64]
+        waits.ls_wrote.argtypes = [ctypes.c_void_p, _u32, _u64]
         stays.ls_wrote_statistic.argtypes = [ctypes.c_void_p, _u32, _u64]
         for takes_stream in (stays.ls_writes_on, stays.ls_reads_on, stays.ls_has_read):
             takes_stream.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
@@ -322,7 +322,8 @@ class Core:
         self._check(self._stays.ls_writes_on(self._run, stream))
 
     def wrote(self, parameter: int, elements: int) -> None:
-        self._check(self._stays.ls_wrote(self._run, parameter, elements))
+        # Where a bucket is full, NCCL may keep the caller until its peers are there.
+        self._check(self._waits.ls_wrote(self._run, parameter, elements))
 
     def wrote_statistic(self, statistic: int, elements: int) -> None:
         self._check(self._stays.ls_wrote_statistic(self._run, statistic, elements))
