@@ -33,18 +33,22 @@ class OnDevice:
 
 
 class Device(OnDevice, ScriptTest):
+    on_cpu = {}  # the weights of the CPU, by case: once for all tests
+
     def keeps_the_weights_of_the_cpu(self, *overrides):
         """Through a kill, a stop, and a resume in another world; a step replays."""
         on_device = {override.split("=")[0].replace(".", "__"): override.split("=")[1]
                      for override in overrides}
         alone = self.alone(TRAIN, "all", "both", **on_device, train__max_steps=str(STEPS))
         weights = weights_in(alone)
-        self.has_device = False
-        on_cpu = weights_in(self.alone(TRAIN, "all", "both", train__max_steps=str(STEPS)))
-        self.has_device = True
+        if not self.on_cpu:
+            self.has_device = False
+            self.on_cpu.update(weights_in(self.alone(TRAIN, "all", "both",
+                                                     train__max_steps=str(STEPS))))
+            self.has_device = True
         self.assertEqual([*weights], CASES)
         self.assertEqual([weights[case] for case in LIKE_ON_CPU],
-                         [on_cpu[case] for case in LIKE_ON_CPU])
+                         [self.on_cpu[case] for case in LIKE_ON_CPU])
         self.take_ms(150)
         run = self.start_script(TRAIN, ["all", "both", 1, self.pace], 2,
                                 overrides=[*overrides, "checkpoint.every_steps=5",

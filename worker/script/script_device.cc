@@ -81,10 +81,4 @@ Result<bool> ScriptDevice::are_finite(const float* sums) {
   return are_finite;
 }
 
-Status ScriptDevice::has_read(void* stream) {
-  for (const DeviceLane lane : {DeviceLane::kCompute, DeviceLane::kGradients})
-    LOCKSTEP_RETURN_IF_ERROR(module_.follow(lane, stream));
-  return Status::ok();
-}
-
 }  // namespace lockstep

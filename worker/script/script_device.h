@@ -57,9 +57,10 @@ class ScriptDevice {
 
   // Whether sums of the device are all numbers.
   Result<bool> are_finite(const float* sums);
-  // Before and after work on `stream` that reads the step's sums.
+  // Before and after work on `stream` that reads the step's sums. kCompute writes nothing before
+  // begin_slot(), which holds it for kGradients.
   Status reads_on(void* stream) { return module_.lead(stream, kGradientsReached); }
-  Status has_read(void* stream);
+  Status has_read(void* stream) { return module_.follow(DeviceLane::kGradients, stream); }
   uint32_t finished_buckets() const { return gradients_.counter().finished(); }
 
  private:
