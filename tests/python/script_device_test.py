@@ -3,10 +3,9 @@
 import unittest
 
 from fails_with import events
-from framework_runs import FIT, HF, FrameworkTest
 from script_runs import ScriptTest
 from script_worlds_test import CASES, TRAIN, weights_in
-from stand_in import device_variables
+from stand_in import OnDevice
 
 # Cases that the device computes by the CPU's kernels. Attention and autocast are cut into others.
 LIKE_ON_CPU = ("mlp-fp32", "cnn-fp32")
@@ -20,16 +19,6 @@ run = lockstep.start()
 model = torch.nn.Linear(3, 2)
 run.keep(model=model.to({place}), optimizer=torch.optim.SGD(model.parameters(), 0.1))
 """
-
-
-class OnDevice:
-    """A base of ScriptTests that run on the device."""
-
-    has_device = True
-
-    def environment(self, env=None, slot_ms=None):
-        more = device_variables(self.scratch) if self.has_device else {}
-        return {**super().environment(env, slot_ms), **more}
 
 
 class Device(OnDevice, ScriptTest):
@@ -82,25 +71,6 @@ class Device(OnDevice, ScriptTest):
                                   cluster__device=device)
                 for word in words:
                     self.assertIn(word, said)
-
-
-class Frameworks(OnDevice, FrameworkTest):
-    """fit() and Trainer bring model and batches to the device. The plain loop computes on the
-    CPU."""
-
-    def assert_trains_there(self, script, *words, evaluated, other):
-        output, found = self.alone_beside_a_plain_loop(script, *words, cluster__device="cuda")
-        self.assertLess(found["weights"], 1e-4)
-        run = self.with_a_killed_worker(script, *words, overrides=["cluster.device=cuda"])
-        self.assertIn(f"weights_sha256 {run.summary()['weights_sha256']}", output)
-        self.assert_close([row["loss"] for row in run.history()], found["plain"])
-        self.assert_evaluated(run, output, evaluated, other)
-
-    def test_a_lightning_module(self):
-        self.assert_trains_there(FIT, "lightning", evaluated=[5, 10, 15], other="dataloader_idx_1")
-
-    def test_hugging_faces_trainer(self):
-        self.assert_trains_there(HF, evaluated=[4, 8], other="short")
 
 
 if __name__ == "__main__":

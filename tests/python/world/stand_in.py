@@ -23,3 +23,13 @@ def device_variables(scratch):
             "MORE_LIBRARIES": str(drivers), "MORE_MODULES": str(HERE / "device"),
             "LOCKSTEP_STAND_IN_LIBRARY": str(LIBRARY), "LOCKSTEP_STAND_IN_DEVICE": "standin",
             "LOCKSTEP_STAND_IN_MODULE": str(LIBRARY)}
+
+
+class OnDevice:
+    """A base of ScriptTests that run on the device."""
+
+    has_device = True
+
+    def environment(self, env=None, slot_ms=None):
+        more = device_variables(self.scratch) if self.has_device else {}
+        return {**super().environment(env, slot_ms), **more}
