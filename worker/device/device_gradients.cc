@@ -33,10 +33,15 @@ void DeviceGradients::begin_step(uint32_t slots) {
 }
 
 Status DeviceGradients::begin_slot() {
+  LOCKSTEP_RETURN_IF_ERROR(follow_streams(kLane));  // of a slot that ended early
+  begin_private_slot();
+  return finish();  // A2
+}
+
+void DeviceGradients::begin_private_slot() {
   place_ = nullptr;
   reached_.reset();
   streams_.clear();
-  return finish();  // A2
 }
 
 // A2: kGradientsReached was set by begin_slot().

@@ -50,6 +50,9 @@ class DeviceGradients final : public GradientTransfer, public DeviceSums {
 
   // Begins the next slot. The slot is eager until from_graph().
   Status begin_slot();
+  // Begins one that goes nowhere, in memory that no request uses: it waits for none, as sums of
+  // this step may be on their way, and peers with them.
+  void begin_private_slot();
   // A graph computes this slot into `place`, which has the layout of a region.
   void from_graph(float* place) { place_ = graph_place_ = place; }
   // Transfers and sums from here on wait for this mark; none: for what kCompute has reached at the

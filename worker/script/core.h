@@ -245,7 +245,7 @@ LS_API int ls_take(ls_run* run, uint32_t parameter, const void* data, uint8_t dt
 LS_API int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64_t elements);
 
 /* In a SLOT, after ls_backward_begins(): the device's memory where this slot's gradients and
- * statistics go, by ls_memory. Null: they go by ls_take(). */
+ * statistics go, by ls_memory; it lasts until ls_close(). Null: they go by ls_take(). */
 LS_API int ls_place(ls_run* run, float** place);
 /* From now on Python also writes there on this stream of the device (a cudaStream_t). */
 LS_API int ls_writes_on(ls_run* run, void* stream);

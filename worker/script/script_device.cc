@@ -22,13 +22,15 @@ ScriptDevice::ScriptDevice(DeviceModule& module, const FlatLayout& layout, bool 
 
 Result<std::unique_ptr<ScriptDevice>> ScriptDevice::create(DeviceModule& module,
                                                            const FlatLayout& layout,
-                                                           bool sums_in_windows) {
+                                                           bool sums_in_windows, bool has_checks) {
   std::unique_ptr<ScriptDevice> device(new ScriptDevice(module, layout, sums_in_windows));
   LOCKSTEP_RETURN_IF_ERROR(device->gradients_.regions().reserve(1));
   LOCKSTEP_RETURN_IF_ERROR(device->reader_.reserve());
   float* zeros = nullptr;
   LOCKSTEP_RETURN_IF_ERROR(allocate(module, &zeros, kZeros));
   device->zeros_ = zeros;
+  if (has_checks)
+    LOCKSTEP_RETURN_IF_ERROR(allocate(module, &device->private_, layout.buffer.statistics));
   return device;
 }
 
@@ -48,11 +50,12 @@ Result<GradientBuffer*> ScriptDevice::buffer(uint32_t regions) {
 }
 
 Result<float*> ScriptDevice::begin_slot(float* region, bool is_private) {
+  if (is_private) {
+    gradients_.begin_private_slot();
+    return private_;
+  }
   LOCKSTEP_RETURN_IF_ERROR(gradients_.begin_slot());
-  if (!is_private) return region != nullptr ? region : gradients_.partial(0);
-  if (private_ == nullptr)
-    LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &private_, layout_.buffer.statistics));
-  return private_;
+  return region != nullptr ? region : gradients_.partial(0);
 }
 
 // begin_slot() holds kCompute as writes_on() holds a stream.

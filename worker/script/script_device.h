@@ -8,8 +8,9 @@
 // INVARIANTS
 //  V1 Nothing is read of a place before the streams have come that far that wrote it, and nothing
 //     is written there before what read it of the slot before is done (device_gradients.h, A2).
-//  V2 What reads a step's sums waits for them, and the next step's sums wait for it. The host waits
-//     for neither.
+//  V2 What reads a step's sums waits for them, and the next step's sums wait for it, on the device.
+//  V3 A slot that is computed a second time waits for no sum of its step: a peer may have died, and
+//     the sum ends only with the next generation.
 //
 // Errors: as device_module.h says.
 //
@@ -34,10 +35,11 @@ namespace lockstep {
 class ScriptDevice {
  public:
   // `module` and `layout` outlive the device. `sums_in_windows`: as
-  // DeviceRegions::reserve_result().
+  // DeviceRegions::reserve_result(). `has_checks`: some slots are computed a second time, to
+  // compare.
   static Result<std::unique_ptr<ScriptDevice>> create(DeviceModule& module,
                                                       const FlatLayout& layout,
-                                                      bool sums_in_windows);
+                                                      bool sums_in_windows, bool has_checks);
 
   // How gradients go in this generation. `regions`: of the host's buffer.
   Result<GradientPath> path(const GenerationView& view, uint32_t regions);
@@ -47,7 +49,7 @@ class ScriptDevice {
 
   // Begins a slot. Returns where Python writes it: gradients and statistics, in the layout of a
   // region. `region`: that the step has for it; null: the sums are the host's. `is_private`: the
-  // slot goes nowhere.
+  // slot goes nowhere. REQUIRES: `has_checks` for such a one.
   Result<float*> begin_slot(float* region, bool is_private);
   Status writes_on(void* stream) { return gradients_.writes_on(stream); }
   // Writes zeros to a part of the slot's place, in order with its other writes.
@@ -72,7 +74,7 @@ class ScriptDevice {
   DeviceGradients gradients_;
   DeviceReader reader_;
   const float* zeros_ = nullptr;
-  float* private_ = nullptr;  // once needed
+  float* private_ = nullptr;  // for slots that go nowhere
 };
 
 }  // namespace lockstep

@@ -1,5 +1,6 @@
 #include "worker/script/script_engine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "comm/base/work_in_hand.h"
@@ -30,7 +31,8 @@ Result<std::unique_ptr<ScriptEngine>> ScriptEngine::create(Parts parts,
   std::unique_ptr<ScriptDevice> device;
   if (parts.module != nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(device, ScriptDevice::create(*parts.module, parts.layout.flat(),
-                                                           parts.job.comm().numerics() == "fast"));
+                                                           parts.job.comm().numerics() == "fast",
+                                                           parts.job.train().check_every() > 0));
   }
   return std::unique_ptr<ScriptEngine>(
       new ScriptEngine(std::move(parts), std::move(buffer), std::move(device)));
@@ -96,6 +98,15 @@ Result<GradientBuffer*> ScriptEngine::device_buffer() {
 
 void ScriptEngine::drop_device_buffer() {
   if (device_ != nullptr) device_->drop_buffer();
+}
+
+// Known once the devices were opened. Members with other versions cannot connect.
+std::vector<std::string> ScriptEngine::fingerprint() const {
+  std::vector<std::string> lines = parts_.fingerprint;
+  if (parts_.module != nullptr && !parts_.module->comm_library().empty())
+    lines.push_back("nccl=" + parts_.module->comm_library());
+  std::sort(lines.begin(), lines.end());
+  return lines;
 }
 
 // The rate of the step before an installed state is unknown: the report has the next one's.
@@ -300,9 +311,9 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
   order.factor = factor;
   order.slots = non_empty_slots;
   has_changed_ = true;
-  has_read_ = sums.on_device == nullptr;
+  reads_ = sums.on_device == nullptr ? SumsRead::kNone : SumsRead::kDue;
   LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
-  if (!has_read_)
+  if (std::exchange(reads_, SumsRead::kNone) == SumsRead::kDue)
     return Status(Code::kInternal, "the script did not say on which stream it read the sums");
   take_lrs(reply);
   ends_here_ |= reply.ends_run != 0 && plan.last_of_batch;

@@ -94,7 +94,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Result<GradientBuffer*> device_buffer() override;
   void drop_device_buffer() override;
   std::vector<uint64_t> tensor_bounds() const override { return flat().tensor_bounds(); }
-  std::vector<std::string> fingerprint() const override { return parts_.fingerprint; }
+  std::vector<std::string> fingerprint() const override;
   Result<std::vector<StateTensor>> state() override;
   Result<uint64_t> state_hash() override;
   Status install_state(std::span<const StateTensor> state, Step applied_steps) override;
@@ -124,7 +124,9 @@ class ScriptEngine final : public Engine, private SlotComputer {
   // With a device, instead of the two: where the slot's gradients and statistics go, since
   // backward_begins(); null: there is no device.
   Result<float*> place() const;
-  // In this order, for each that Python writes there, on `stream` of the device.
+  // In this order, for each that Python writes there, on `stream` of the device. The write is on
+  // its way when wrote() refuses it; the step then fails, and no rank applies it (step_reducer.h,
+  // R6).
   Status writes_on(void* stream);
   Status wrote(uint32_t parameter, uint64_t elements);
   Status wrote_statistic(uint32_t statistic, uint64_t elements);
@@ -171,7 +173,8 @@ class ScriptEngine final : public Engine, private SlotComputer {
   const std::unique_ptr<GradientBuffer> buffer_;
   const std::unique_ptr<ScriptDevice> device_;  // null: there is none
   std::atomic<bool> device_counts_{false};      // the buckets that the device has finished
-  bool has_read_ = false;                       // has_read(), in this APPLY
+  enum class SumsRead { kNone, kDue, kDone };
+  SumsRead reads_ = SumsRead::kNone;  // of the device's sums, in this APPLY
   SystemClock system_clock_;
   PhaseClock own_phases_{system_clock_, WorkPhase::kOther};
   PhaseClock* phases_ = &own_phases_;

@@ -14,6 +14,10 @@ Status no_device() {
   return {Code::kInternal, "this run hands gradients over in the host's memory"};
 }
 
+Status no_sums() {
+  return {Code::kInternal, "no sums of the device are being applied"};
+}
+
 }  // namespace
 
 Status ScriptEngine::in_slot() const {
@@ -151,12 +155,14 @@ Status ScriptEngine::wrote_statistic(uint32_t statistic, uint64_t elements) {
 
 Status ScriptEngine::reads_on(void* stream) {
   if (device_ == nullptr) return no_device();
+  if (reads_ == SumsRead::kNone) return no_sums();
   return device_->reads_on(stream);
 }
 
 Status ScriptEngine::has_read(void* stream) {
   if (device_ == nullptr) return no_device();
-  has_read_ = true;
+  if (reads_ == SumsRead::kNone) return no_sums();
+  reads_ = SumsRead::kDone;
   return device_->has_read(stream);
 }
 
@@ -174,7 +180,7 @@ Status ScriptEngine::leave_out(const FlatTensor& place) {
 // A gradient that Python did not give is zero. Everything else is required.
 Status ScriptEngine::finish_region(const ls_reply& reply) {
   SlotInWork& work = *work_;
-  if (!work.has_digest || work.region == nullptr)
+  if (!work.has_digest || work.region == nullptr || (device_ != nullptr && work.place == nullptr))
     return {Code::kInternal, "the script's slot was done without samples or without backward()"};
   if (std::find(work.has_statistic.begin(), work.has_statistic.end(), false) !=
       work.has_statistic.end())

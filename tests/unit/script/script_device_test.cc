@@ -120,6 +120,39 @@ TEST(ScriptDevice, AFailureInASlotChangesNothing) {
   expect_same(world, host);
 }
 
+TEST(ScriptDevice, ASlotThatIsComputedAgainWaitsForNoSumOfItsStep) {
+  const ScriptLayout layout =
+      ScriptLayout::create({.parameters = {{"a", {4}, false}}, .statistics = {}, .metrics = {}}, 2)
+          .value();
+  const FlatLayout& flat = layout.flat();
+  testing::PlainModule module;
+  module.has_late_compute = true;
+  auto device = ScriptDevice::create(module, flat, /*sums_in_windows=*/false, /*has_checks=*/true);
+  ASSERT_TRUE(device.is_ok()) << device.status().message();
+  const auto buffer = make_plain_buffer(flat.buffer, 2);
+  const auto collectives = make_loopback(1, {buffer.get()});
+  GenerationView view;
+  view.collective = collectives[0].get();
+  DeviceSums& sums = *(*device)->path(view, 2)->sums;
+  void* const stream = module.make_stream();
+  const auto write = [&](float* place, float value) {
+    EXPECT_TRUE((*device)->writes_on(stream).is_ok());
+    module.enqueue(stream, [place, value] { std::fill_n(place, 4, value); });
+  };
+  const ElementRange all{0, flat.buffer.statistics};
+  write((*device)->begin_slot(sums.partial(1), /*is_private=*/false).value(), 1);
+  EXPECT_TRUE(sums.bring(1, all).is_ok());
+  EXPECT_TRUE(sums.merge({.dst = 0, .src = 1}, all).is_ok());
+  float* const again = (*device)->begin_slot(nullptr, /*is_private=*/true).value();
+  write(again, 2);
+  EXPECT_TRUE((*device)->hash(again).is_ok());
+  EXPECT_EQ(again[0], 2);
+  EXPECT_EQ(sums.partial(0)[0], 0) << "a peer may never come to this sum";
+  EXPECT_TRUE((*device)->begin_slot(sums.partial(1), /*is_private=*/false).is_ok());
+  EXPECT_TRUE(module.wait(kGradientsReached).is_ok());
+  EXPECT_EQ(sums.partial(0)[0], 1);
+}
+
 TEST(ScriptDevice, AnEngineTakesGradientsOneWay) {
   ScriptWorld with(kWorlds[0], {.has_devices = true});
   const float one = 1;
@@ -127,6 +160,12 @@ TEST(ScriptDevice, AnEngineTakesGradientsOneWay) {
               FailsWith(Code::kInternal, Says("by the host")));
   EXPECT_THAT(with.ranks[0]->engine->take_statistic(0, {&one, 1}),
               FailsWith(Code::kInternal, Says("by the host")));
+  for (const Status& status :
+       {with.ranks[0]->engine->reads_on(nullptr), with.ranks[0]->engine->has_read(nullptr)})
+    EXPECT_THAT(status, FailsWith(Code::kInternal, Says("no sums")));
+  EXPECT_THAT(with.ranks[0]->engine->fingerprint(), ::testing::ElementsAre("a=b"));
+  with.ranks[0]->module->nccl_version = "2.28.9";
+  EXPECT_THAT(with.ranks[0]->engine->fingerprint(), ::testing::ElementsAre("a=b", "nccl=2.28.9"));
   ScriptWorld without(kWorlds[0]);
   ScriptEngine& engine = *without.ranks[0]->engine;
   for (const Status& status : {engine.wrote(0, 20), engine.wrote_statistic(0, 4),

@@ -144,6 +144,7 @@ class Tries:
             raise Misuse("backward(count=...) must be given in every phase or in none")
         if self._device.module is not None:  # now: data processes are forks of this one, too
             self._core.open_device(self._device.module)
+            self._device.make_room()
         memory = self._core.layout(
             [(p.name, p.tensor.shape, 0, 0, 0, dtype_number(p.tensor.dtype),
               max(observed.takes.get(i, 0) for observed in seen) != 1)

@@ -24,6 +24,9 @@ _EXACT = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "CUBLASLT_WORKSPACE_SIZE": None,
           "TORCHINDUCTOR_DETERMINISTIC": "1"}
 
 
+# A kernel that is loaded at its first launch may wait for every kernel that runs: also for NCCL's,
+# which waits for a peer that may wait for this launch. torch takes LAZY where nothing is said.
+_LOADED = ("CUDA_MODULE_LOADING", "EAGER")
 _MODULE = "liblockstep-cuda.so"
 # Tests set this: the library that stands in for the module.
 _STAND_IN_MODULE = "LOCKSTEP_STAND_IN_MODULE"
@@ -103,6 +106,12 @@ class Device:
             return torch.cuda.current_stream(self.place).cuda_stream
         return torch.accelerator.current_stream(self.place).stream_id
 
+    def make_room(self) -> None:
+        """Gives back what torch keeps of freed memory, for the module to take."""
+        empty_cache = getattr(self._module, "empty_cache", None)
+        if empty_cache is not None:
+            empty_cache()
+
     def event(self) -> Any:
         return torch.Event(device=self.place)
 
@@ -124,6 +133,8 @@ def open_device(job: Mapping[str, str]) -> Device:
         raise Misuse("start() came after the script had used a GPU; call it first, since it gives each "
                      "worker a GPU of its own")
     os.environ[_VISIBLE] = _name_of_gpu(int(job["gpu"]), job["gpu_uuid"])
+    if job["backend"] == "nccl":
+        os.environ.setdefault(*_LOADED)
     if torch.cuda.device_count() == 0:
         raise LockstepError(f"cluster.device is cuda, and torch {torch.__version__} finds no GPU it can "
                             "use here; look whether `nvidia-smi` shows one and whether its driver is "

@@ -3,7 +3,6 @@ alike."""
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 import torch
 
@@ -23,19 +22,16 @@ class _Tensor(ctypes.Structure):
                 ("manager_ctx", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
 
 
-# torch reads a tensor's description once more when it frees the tensor, at any time until the end of
-# the process. There is one for each place of the core's memory, so a few in a run.
-_DESCRIBED: list[Any] = []
-
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 def floats_there(place: torch.device, address: int, floats: int) -> torch.Tensor:
-    """A view of memory of `place`, which the core keeps until the process ends."""
+    """A view of memory of `place`, which the core keeps until it is closed. What describes the view
+    stays for ever: torch looks at it when it frees the tensor, which may be as the process ends."""
     shape = (ctypes.c_int64 * 1)(floats)
     kind = _CUDA if place.type == "cuda" else _EXTENSION
     tensor = _Tensor(address, kind, place.index or 0, 1, _FLOAT, 32, 1, shape, None, 0, None, None)
-    _DESCRIBED.append((tensor, shape))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object((tensor, shape)))  # a few in a run
     return torch.from_dlpack(_new_capsule(ctypes.addressof(tensor), b"dltensor", None))
