@@ -99,6 +99,7 @@ class CudaModule final : public DeviceModule {
   }
   cudaStream_t stream(DeviceLane lane) const { return streams_[static_cast<size_t>(lane)]; }
   Result<cudaEvent_t> event(uint32_t mark, bool make);
+  Result<bool> is_recorded(cudaStream_t stream) const;
   Status check_is_not_recorded(cudaStream_t stream) const;
 
   int device_ = 0;
@@ -279,10 +280,7 @@ Result<cudaEvent_t> CudaModule::event(uint32_t mark, bool make) {
 
 Status CudaModule::mark(uint32_t mark, DeviceLane lane) {
   LOCKSTEP_ASSIGN_OR_RETURN(const cudaEvent_t event, this->event(mark, /*make=*/true));
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  LOCKSTEP_RETURN_IF_ERROR(
-      cuda_status(cudaStreamIsCapturing(stream(lane), &capture), "ask whether a stream captures"));
-  const bool is_recorded = capture != cudaStreamCaptureStatusNone;
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_recorded, this->is_recorded(stream(lane)));
   return cuda_status(
       cudaEventRecordWithFlags(event, stream(lane),
                                is_recorded ? cudaEventRecordExternal : cudaEventRecordDefault),
@@ -301,12 +299,17 @@ Status CudaModule::wait(uint32_t mark) {
   return cuda_status(cudaEventSynchronize(event), "wait for the GPU");
 }
 
-Status CudaModule::check_is_not_recorded(cudaStream_t stream) const {
+Result<bool> CudaModule::is_recorded(cudaStream_t stream) const {
   LOCKSTEP_RETURN_IF_ERROR(here());
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   LOCKSTEP_RETURN_IF_ERROR(
       cuda_status(cudaStreamIsCapturing(stream, &capture), "ask whether a stream captures"));
-  if (capture == cudaStreamCaptureStatusNone) return Status::ok();
+  return capture != cudaStreamCaptureStatusNone;
+}
+
+Status CudaModule::check_is_not_recorded(cudaStream_t stream) const {
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_recorded, this->is_recorded(stream));
+  if (!is_recorded) return Status::ok();
   return {Code::kUsage,
           "the stream is recorded for a CUDA graph, whose replays would hand over nothing; leave "
           "run.backward() out of torch.cuda.graph()"};

@@ -46,6 +46,15 @@ int guarded(const Body& body) {
   }
 }
 
+// `body` with the engine of the run, which has begun.
+template <typename Body>
+int in_engine(ls_run* run, const Body& body) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
+    return body(*engine);
+  });
+}
+
 std::vector<ScriptFacts::Tensor> tensors_of(const ls_tensor* tensors, uint32_t count) {
   std::vector<ScriptFacts::Tensor> out;
   for (const ls_tensor& t : std::span(tensors, count))
@@ -239,17 +248,11 @@ int ls_upcoming(ls_run* run, uint32_t most, ls_task* tasks, uint32_t* count) {
 }
 
 int ls_has_samples(ls_run* run, const uint64_t* indices, uint64_t count) {
-  return guarded([&]() -> Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
-    return engine->has_samples({indices, count});
-  });
+  return in_engine(run, [&](ScriptEngine& engine) { return engine.has_samples({indices, count}); });
 }
 
 int ls_backward_begins(ls_run* run) {
-  return guarded([&]() -> Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
-    return engine->backward_begins();
-  });
+  return in_engine(run, [&](ScriptEngine& engine) { return engine.backward_begins(); });
 }
 
 int ls_take(ls_run* run, uint32_t parameter, const void* data, uint8_t dtype, uint64_t elements) {
@@ -261,9 +264,8 @@ int ls_take(ls_run* run, uint32_t parameter, const void* data, uint8_t dtype, ui
 }
 
 int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64_t elements) {
-  return guarded([&]() -> Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
-    return engine->take_statistic(statistic, {data, elements});
+  return in_engine(run, [&](ScriptEngine& engine) {
+    return engine.take_statistic(statistic, {data, elements});
   });
 }
 
@@ -276,38 +278,24 @@ int ls_place(ls_run* run, float** place) {
 }
 
 int ls_writes_on(ls_run* run, void* stream) {
-  return guarded([&]() -> Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
-    return engine->writes_on(stream);
-  });
+  return in_engine(run, [&](ScriptEngine& engine) { return engine.writes_on(stream); });
 }
 
 int ls_wrote(ls_run* run, uint32_t parameter, uint64_t elements) {
-  return guarded([&]() -> Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
-    return engine->wrote(parameter, elements);
-  });
+  return in_engine(run, [&](ScriptEngine& engine) { return engine.wrote(parameter, elements); });
 }
 
 int ls_wrote_statistic(ls_run* run, uint32_t statistic, uint64_t elements) {
-  return guarded([&]() -> Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
-    return engine->wrote_statistic(statistic, elements);
-  });
+  return in_engine(
+      run, [&](ScriptEngine& engine) { return engine.wrote_statistic(statistic, elements); });
 }
 
 int ls_reads_on(ls_run* run, void* stream) {
-  return guarded([&]() -> Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
-    return engine->reads_on(stream);
-  });
+  return in_engine(run, [&](ScriptEngine& engine) { return engine.reads_on(stream); });
 }
 
 int ls_has_read(ls_run* run, void* stream) {
-  return guarded([&]() -> Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
-    return engine->has_read(stream);
-  });
+  return in_engine(run, [&](ScriptEngine& engine) { return engine.has_read(stream); });
 }
 
 int ls_is_check(const ls_run* run, uint64_t applied) {

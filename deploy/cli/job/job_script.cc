@@ -24,9 +24,8 @@ std::string_view refused_value(std::string_view key, std::string_view value) {
   if (key == "train.global_batch" && value == "auto")
     return "Lockstep cannot tell how much memory a script needs; take a number, as in 256";
   if (key == "comm.backend" && value == "mpi")
-    return "the gradients of a script are summed in the host's memory, or with cluster.device: "
-           "cuda "
-           "between GPUs; take host or nccl, or leave the key out";
+    return "the gradients of a script are summed in the host's memory, or between GPUs "
+           "(cluster.device: cuda); take host or nccl, or leave the key out";
   return {};
 }
 

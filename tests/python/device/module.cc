@@ -3,9 +3,7 @@
 // NCCL would, by the host's Collective: nothing is summed before a caller waits.
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 

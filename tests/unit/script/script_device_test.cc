@@ -28,7 +28,7 @@ void expect_same(const ScriptWorld& world, const ScriptWorld& alone) {
 TEST(ScriptDevice, HasTheBitsOfTheHostWhicheverWaySumsGo) {
   for (const bool has_counts : {false, true}) {
     for (const bool has_late : {false, true}) {
-      WorldOptions options{.has_counts = has_counts, .has_late = has_late};
+      WorldOptions options{.has_counts = has_counts, .has_late = has_late, .has_plain_loss = true};
       ScriptWorld host(kWorlds[0], options);
       host.run(kSteps);
       options.has_devices = true;
@@ -47,7 +47,7 @@ TEST(ScriptDevice, HasTheBitsOfTheHostWhicheverWaySumsGo) {
 }
 
 TEST(ScriptDevice, GenerationsMayChangeTheWayOfSums) {
-  ScriptWorld host(kWorlds[0]);
+  ScriptWorld host(kWorlds[0], {.has_plain_loss = true});
   host.run(kSteps);
   ScriptWorld world(kWorlds[2], {.has_devices = true});
   world.run({{2, true}, {2, false}, {2, true}});
@@ -56,7 +56,7 @@ TEST(ScriptDevice, GenerationsMayChangeTheWayOfSums) {
 
 TEST(ScriptDevice, ASlotThatIsCheckedIsHashedOnTheDevice) {
   const WorldOptions options{.check_every = 1, .has_devices = true};
-  ScriptWorld host(kWorlds[1], {.check_every = 1});
+  ScriptWorld host(kWorlds[1], {.check_every = 1, .has_plain_loss = true});
   host.run(kSteps);
   for (const bool connects : {false, true}) {
     ScriptWorld world(kWorlds[1], options);
@@ -88,7 +88,7 @@ TEST(ScriptDevice, AStepIsLeftOutOfAHashIfItsSumsAreNoNumbers) {
 }
 
 TEST(ScriptDevice, WithoutTheOrderOfWritesOrReadsTheBitsAreOthers) {
-  ScriptWorld host(kWorlds[0]);
+  ScriptWorld host(kWorlds[0], {.has_plain_loss = true});
   host.run(kSteps);
   for (bool FakeScript::*const forgets :
        {&FakeScript::forgets_writes_on, &FakeScript::forgets_reads_on}) {
@@ -115,7 +115,7 @@ TEST(ScriptDevice, AFailureInASlotChangesNothing) {
     failing.fails_in.reset();
   };
   world.run({{2, true}, {kSteps, true, mend}});
-  ScriptWorld host(kWorlds[0]);
+  ScriptWorld host(kWorlds[0], {.has_plain_loss = true});
   host.run(kSteps);
   expect_same(world, host);
 }

@@ -63,6 +63,7 @@ class FakeScript {
   std::vector<float> weights = std::vector<float>(40, 1.0f);  // of both parameters
   std::vector<float> mean = std::vector<float>(4, 0.0f);
   uint64_t applied = 0;
+  Generation generation = 0;  // that it lives in
   std::vector<ls_task> tasks;
   std::vector<float> used;  // of the last step
   std::vector<ls_order> applies;
@@ -73,6 +74,7 @@ class FakeScript {
   bool is_of_two_minds = false;            // other gradients when a slot is asked for again
   std::optional<uint32_t> leaves_out = 1;  // a parameter: no gradient in odd slots
   bool has_late = false;
+  bool has_plain_loss = false;  // it does not depend on the weights, which a device may have later
   // Calls that it leaves out, on a device.
   bool forgets_writes_on = false, forgets_reads_on = false, forgets_has_read = false;
 
@@ -98,6 +100,7 @@ class FakeScript {
       case LS_APPLY:
         applies.push_back(order);
         metrics.push_back(order.metrics[0]);
+        EXPECT_EQ(order.generation, generation);
         return apply(order, reply);
       case LS_STATE:
         asked_for_state = order;
@@ -136,7 +139,7 @@ class FakeScript {
     }
     give_statistic(static_cast<float>(task.slot) + 0.1f, place);
     metric_ = static_cast<double>(task.slot);
-    reply.loss = task.slot + 1.0;
+    reply.loss = (has_plain_loss ? 1.0 : static_cast<double>(weights[0])) * (task.slot + 1);
     reply.count = layout_.facts().has_counts ? task.slot + 1 : task.end - task.begin;
     reply.metrics = &metric_;
   }
@@ -263,7 +266,8 @@ struct WorldOptions {
   uint64_t check_every = 0;
   bool has_counts = false;
   bool has_late = false;
-  bool has_devices = false;
+  bool has_plain_loss = false;
+  bool has_devices = false;  // with a plain loss
 };
 
 class ScriptWorld {
@@ -273,6 +277,8 @@ class ScriptWorld {
     for (size_t r = 0; r < runs.size(); ++r)
       ranks.push_back(std::make_unique<Rank>(job_, runs.size() == 1, options.has_counts,
                                              options.has_late, options.has_devices));
+    for (const auto& rank : ranks)
+      rank->script.has_plain_loss = options.has_plain_loss || options.has_devices;
   }
 
   // A generation: up to each rank's first error, or `steps` more steps.
@@ -321,6 +327,7 @@ class ScriptWorld {
     }
     std::vector<std::thread> threads;
     for (size_t r = 0; r < ranks.size(); ++r) {
+      ranks[r]->script.generation = generation_;
       threads.emplace_back([this, &rank = *ranks[r], collective = collectives[r].get(),
                             device = devices[r].get(), steps = part.steps] {
         rank.last = train(rank, *collective, device, steps);
