@@ -14,18 +14,19 @@ from tracer import Tracer
 
 def addresses(program, names):
     """Addresses of functions, by the beginning of their names with arguments, from the symbol
-    table."""
+    table. A name that several functions begin with would stop the program in the wrong one."""
     table = subprocess.run(["nm", "-C", program], capture_output=True, text=True, check=True).stdout
-    found = {}
+    found = {name: {} for name in names}
     for line in table.splitlines():
         address, kind, name = line.split(maxsplit=2) if line[0] != " " else ("0", "U", "")
         for wanted in names:
             if kind in "tTwW" and name.startswith(wanted) and not name.endswith("[clone .cold]"):
-                found[wanted] = int(address, 16)
-    missing = set(names) - set(found)
-    if missing:
-        raise AssertionError(f"{program} has no function of its own called {missing}")
-    return found
+                found[wanted][name] = int(address, 16)
+    for wanted, functions in found.items():
+        if len(functions) != 1:
+            raise AssertionError(f"{program} has {len(functions)} functions called {wanted}, not "
+                                 f"one: {sorted(functions)}")
+    return {wanted: next(iter(functions.values())) for wanted, functions in found.items()}
 
 
 def some_weights(run):
@@ -77,7 +78,7 @@ def flip_one_bit(run, pid):
 class BitFlipper:
     """Make it before the run, because looking functions up takes a moment."""
 
-    GRADIENT_DONE = "lockstep::hash_gradients("
+    GRADIENT_DONE = "lockstep::hash_gradients(lockstep::FlatLayout const&"
     CHECKED_SUM = "lockstep::host::GenerationCollective::check_next_sum("
     SUM = "lockstep::evaluate_sum("
     STATE_CHECKED = "lockstep::hash_of(std::span<lockstep::StateTensor const"
