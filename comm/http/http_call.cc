@@ -39,9 +39,9 @@ Result<HttpAnswer> http_get(const rpc::Address& address, const std::string& path
 Result<HttpAnswer> http_post(const Post& post, int64_t timeout_ms, size_t limit_bytes) {
   HttpRequest request;
   request.timeout_ms = std::max<int64_t>(timeout_ms, 1);
+  request.method = Method::kPost;
   request.body = post.body;
-  // Without the last one libcurl asks first whether it may send a large body.
-  request.headers = {"Content-Type: " + post.content_type, "Expect:"};
+  request.headers = {"Content-Type: " + post.content_type};
   return call(std::move(request), post.address, post.host, post.path, post.access, limit_bytes);
 }
 

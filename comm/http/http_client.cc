@@ -48,6 +48,10 @@ class NoSigpipe {
 
 using Lines = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
 
+bool has_body(Method method) {
+  return method == Method::kPost || method == Method::kPut;
+}
+
 Lines lines_of(const std::vector<std::string>& texts) {
   Lines lines(nullptr, curl_slist_free_all);
   for (const std::string& text : texts)
@@ -190,17 +194,16 @@ struct HttpClient::Impl {
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "lockstep");
     if (!request.address.empty()) curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    if (request.is_head) curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
-    if (request.body) {
+    if (request.method == Method::kHead) curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+    if (has_body(request.method)) {
+      // From memory, so that libcurl can send it again over another connection.
       curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE,
-                       static_cast<curl_off_t>(request.body->size()));
-      curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.body->data());
+                       static_cast<curl_off_t>(request.body.size()));
+      curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());
     }
+    if (request.method == Method::kPut || request.method == Method::kDelete)
+      curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, name_of(request.method));
     if (!request.range.empty()) curl_easy_setopt(curl, CURLOPT_RANGE, request.range.c_str());
-    if (request.sign.empty()) return;
-    curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, request.sign.c_str());
-    curl_easy_setopt(curl, CURLOPT_USERNAME, request.key_id.c_str());
-    curl_easy_setopt(curl, CURLOPT_PASSWORD, request.secret.c_str());
   }
 
   Result<HttpAnswer> send(CURL* curl, const HttpRequest& request) const {
@@ -210,7 +213,10 @@ struct HttpClient::Impl {
     set_bounds(curl, request);
     set_request(curl, request);
     LOCKSTEP_RETURN_IF_ERROR(watch(transfer));
-    const Lines headers = lines_of(request.headers);
+    std::vector<std::string> lines = request.headers;
+    // Else libcurl asks first whether it may send a large body.
+    if (has_body(request.method)) lines.emplace_back("Expect:");
+    const Lines headers = lines_of(lines);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
     std::vector<std::string> places;
     if (!request.address.empty())
@@ -229,6 +235,22 @@ struct HttpClient::Impl {
     return failure_of(code, detail, transfer, stall_s);
   }
 };
+
+const char* name_of(Method method) {
+  switch (method) {
+    case Method::kGet:
+      return "GET";
+    case Method::kHead:
+      return "HEAD";
+    case Method::kPost:
+      return "POST";
+    case Method::kPut:
+      return "PUT";
+    case Method::kDelete:
+      return "DELETE";
+  }
+  return "GET";
+}
 
 HttpClient::HttpClient(uint32_t stall_s, const std::atomic<bool>& stop)
     : impl_(new Impl{stall_s, stop, {}, {}}) {

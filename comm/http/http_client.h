@@ -15,9 +15,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/base/status.h"
@@ -25,20 +26,22 @@
 
 namespace lockstep::http {
 
+enum class Method : uint8_t { kGet, kHead, kPost, kPut, kDelete };
+
+const char* name_of(Method method);  // "GET"
+
 struct HttpRequest {
-  std::string url;  // encoded
-  bool is_head = false;
-  std::optional<std::string> body = {};  // of a POST
-  std::string range;                     // "FIRST-LAST"; empty: all
-  std::vector<std::string> headers;
-  uint64_t most_bytes = 0;  // limit of the body of a good answer
+  Method method = Method::kGet;
+  std::string url = {};        // encoded
+  std::string_view body = {};  // of a POST or PUT; outlives send()
+  std::string range = {};      // "FIRST-LAST"; empty: all
+  std::vector<std::string> headers = {};
+  std::vector<std::string> keeps = {};  // headers of the answer to keep, in lower case
+  uint64_t most_bytes = 0;              // limit of the body of a good answer
   bool follows_redirects = true;
-  std::string sign;    // as CURLOPT_AWS_SIGV4; empty: not signed
-  std::string key_id;  // to sign with
-  std::string secret;
   // HOST:PORT in numbers. Connects there, and through no proxy, whatever host the URL has. Empty:
   // connects as the URL and the environment's proxies say.
-  std::string address;
+  std::string address = {};
   std::shared_ptr<const rpc::TlsContext> tls = {};  // believes these authorities, over TLS 1.3
   int64_t timeout_ms = 0;  // of the whole request; 0: while it does not stall
 };
@@ -51,7 +54,8 @@ struct HttpAnswer {
   std::string etag;
   std::string last_modified;
   std::string content_range;
-  std::string body;  // also of an error, its beginning
+  std::map<std::string, std::string> kept;  // what `keeps` asked for
+  std::string body;                         // also of an error, its beginning
 };
 
 class HttpClient {

@@ -114,6 +114,8 @@ size_t on_header(char* data, size_t one, size_t bytes, void* raw) {
   if (is("last-modified")) answer.last_modified = line;
   if (is("content-range")) answer.content_range = line;
   if (is("content-encoding")) answer.is_encoded = !line.empty() && line != "identity";
+  for (const std::string& kept : transfer.request->keeps)
+    if (is(kept.c_str())) answer.kept[kept] = line;
   return one * bytes;
 }
 

@@ -18,24 +18,6 @@ bool has_scheme(std::string_view path) {
          });
 }
 
-std::string percent_encoded(std::string_view text, bool keeps_slashes) {
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-  constexpr char kHex[] = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    if (kPlain.find(c) != std::string_view::npos || (keeps_slashes && c == '/')) {
-      out += c;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    out += '%';
-    out += kHex[byte >> 4];
-    out += kHex[byte & 15];
-  }
-  return out;
-}
-
 Result<std::string> checked_url(const std::string& url) {
   const size_t begin = url.find("://") + 3;
   const std::string host = url.substr(begin, url.find('/', begin) - begin);

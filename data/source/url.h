@@ -1,4 +1,4 @@
-// Addresses of sources: which are allowed, and how names are encoded in them.
+// Addresses of sources: which are allowed.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -16,10 +16,6 @@ bool is_url(std::string_view path);
 // Whether it is a URL of any scheme, such as "gs://bucket/x". Lockstep never writes to a URL: taken
 // as a path, it would make a folder called gs:.
 bool has_scheme(std::string_view path);
-
-// Encodes as RFC 3986: all but letters, digits and -._~ become %XX; '/' too, unless
-// `keeps_slashes`.
-std::string percent_encoded(std::string_view text, bool keeps_slashes);
 
 // The URL without slashes at its end. kUsage if it holds a user, a password, a query or a fragment:
 // they would stand in the job file and in messages.

@@ -1,6 +1,6 @@
-// Any bytes as a server's answer: a page of a bucket's listing, an error, a manifest, MDS's
-// index.json, the range of an answer; and as a file of AWS's. Results pass as names of files, and
-// Lockstep takes a part of an object only if all of it is there.
+// Any bytes as a server's answer: pages of a bucket's listings, an upload, an error, a manifest,
+// MDS's index.json, the range of an answer; and as a file of AWS's. Results pass as names of files,
+// and Lockstep takes a part of an object only if all of it is there.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "comm/base/check.h"
+#include "comm/store/aws_credentials.h"
+#include "comm/store/s3_answers.h"
 #include "data/source/base/object_names.h"
-#include "data/source/stores/aws_credentials.h"
 #include "data/source/stores/http_store.h"
 #include "data/source/stores/ranged_get.h"
-#include "data/source/stores/s3_listing.h"
 
 namespace lockstep::source {
 namespace {
@@ -35,6 +35,28 @@ void try_list(const Result<std::vector<std::string>>& names) {
   std::vector<ObjectInfo> objects;
   for (const std::string& name : *names) objects.push_back({name, 1, ""});
   try_names(objects);
+}
+
+// What a bucket may answer to any request.
+void try_bucket(std::string_view text) {
+  if (const auto page = store::parse_blobs(text); page.is_ok()) {
+    std::vector<ObjectInfo> objects;
+    for (const store::Blob& blob : page->items)
+      objects.push_back({blob.key, blob.bytes, blob.version});
+    try_names(objects);
+  }
+  if (const auto page = store::parse_parts(text); page.is_ok()) {
+    for (const store::Part& part : page->items)
+      LOCKSTEP_CHECK(part.number >= 1 && part.number <= store::kMostParts, "a part has a number");
+    LOCKSTEP_CHECK(!store::completion_of(page->items).empty(), "parts can be completed");
+  }
+  if (const auto page = store::parse_uploads(text); page.is_ok())
+    for (const store::Upload& upload : page->items)
+      LOCKSTEP_CHECK(!upload.id.empty(), "an upload has an id");
+  (void)store::parse_upload_id(text);
+  (void)store::check_completion(text);
+  LOCKSTEP_CHECK(store::s3_error_code(text).size() <= 64 && store::s3_region(text).size() <= 64,
+                 "what is repeated in messages is short");
 }
 
 // `text` is the answer's range. The requested part begins at the first number in it, so that it has
@@ -66,12 +88,11 @@ void try_range(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep::source;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const auto page = parse_s3_page(text); page.is_ok()) try_names(page->objects);
-  (void)s3_error_code(text);
+  try_bucket(text);
   try_range(text);
   try_list(names_in_manifest(text));
   try_list(names_in_mds_index(text));
-  (void)parse_ini(text);
-  (void)parse_utc(std::string(text));
+  (void)lockstep::store::parse_ini(text);
+  (void)lockstep::store::parse_utc(std::string(text));
   return 0;
 }

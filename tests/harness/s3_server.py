@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import re
 import urllib.parse
+from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from range_server import Handler, RangeServer
@@ -36,6 +37,43 @@ def signature(secret, method, path, query, headers, signed, region):
     return hmac.digest(signing_key(secret, time[:8], region), text.encode(), "sha256").hex()
 
 
+class Claim(NamedTuple):
+    """What an Authorization header says of its request."""
+    key_id: str
+    date: str
+    region: str
+    signed: list  # names of headers
+    signature: str
+
+
+def claim_in(headers):
+    """None if the header is missing, or of another form."""
+    said = re.fullmatch(
+        r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/s3/aws4_request, ?"
+        r"SignedHeaders=([a-z0-9;-]+), ?Signature=([0-9a-f]{64})",
+        headers.get("authorization", ""))
+    if not said:
+        return None
+    key_id, date, region, signed, claimed = said.groups()
+    return Claim(key_id, date, region, signed.split(";"), claimed)
+
+
+def unsigned(claim, headers):
+    """The headers that must be signed, and are not."""
+    return {"host", *(name for name in headers if name.startswith("x-amz-"))} - set(claim.signed)
+
+
+def is_signed_with(secret, claim, method, target, headers):
+    """`target` is what the request line has."""
+    if not {"x-amz-content-sha256", "x-amz-date", *claim.signed} <= set(headers):
+        return False
+    url = urllib.parse.urlsplit(target)
+    right = signature(secret, method, urllib.parse.unquote(url.path),
+                      urllib.parse.parse_qsl(url.query, keep_blank_values=True), headers,
+                      claim.signed, claim.region)
+    return hmac.compare_digest(right, claim.signature)
+
+
 class S3Handler(Handler):
     def refuse(self, status, code):
         with self.owner.lock:
@@ -44,26 +82,17 @@ class S3Handler(Handler):
 
     def is_let_in(self):
         headers = {name.lower(): value for name, value in self.headers.items()}
-        said = re.fullmatch(
-            r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/s3/aws4_request, ?"
-            r"SignedHeaders=([a-z0-9;-]+), ?Signature=([0-9a-f]{64})",
-            headers.get("authorization", ""))
-        if not said:
+        claim = claim_in(headers)
+        if not claim:
             self.refuse(403, "AccessDenied")
             return False
-        key_id, _, region, signed, claimed = said.groups()
-        signed = signed.split(";")
-        key = self.owner.keys.get(key_id)
+        key = self.owner.keys.get(claim.key_id)
         if key is None:
             self.refuse(403, "InvalidAccessKeyId")
             return False
         secret, token = key
-        must = {"host", *(name for name in headers if name.startswith("x-amz-"))}
-        url = urllib.parse.urlsplit(self.path)
-        right = "x-amz-content-sha256" in headers and must <= set(signed) and signature(
-            secret, self.command, urllib.parse.unquote(url.path),
-            urllib.parse.parse_qsl(url.query, keep_blank_values=True), headers, signed, region)
-        if not right or not hmac.compare_digest(right, claimed):
+        if unsigned(claim, headers) or not is_signed_with(secret, claim, self.command, self.path,
+                                                          headers):
             self.refuse(403, "SignatureDoesNotMatch")
             return False
         if headers.get("x-amz-security-token") != token:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from harness import installed, synthetic_dataset
+from harness import installed, lockstep, synthetic_dataset
 from sources_test import SourcesTest
 from weight_files import STILL, assert_same_weights, newest_weights, tensors_in
 
@@ -86,6 +86,15 @@ sys.stdin.read()
             turned = role["AWS_SESSION_TOKEN"][::-1]
             self.assert_refused("s3://bucket/a set", 66, names="InvalidToken",
                                 env={**role, "AWS_SESSION_TOKEN": turned})
+
+    def test_a_bucket_of_moto_could_hold_a_run(self):
+        (self.far / "bucket").mkdir(parents=True)
+        with self.moto(self.far / "bucket") as (env, role):
+            for each in (env, role):
+                done = lockstep("store", "check", "s3://bucket/run s", env=each)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertEqual({line.split()[0] for line in done.stdout.splitlines()[:-1]},
+                                 {"good"}, done.stdout)
 
     def test_weights_to_start_from_come_out_of_a_bucket(self):
         data = synthetic_dataset(self.scratch / "data", classes=10)

@@ -1,23 +1,10 @@
 #include "data/source/base/retry.h"
 
-#include <algorithm>
-#include <chrono>
-#include <thread>
-
-#include "comm/base/limits.h"
-
 namespace lockstep::source {
 namespace {
 
-constexpr int64_t kLookMs = 20;  // between two looks at `stop`
-
 bool may_change(Code code) {
   return code == Code::kUnavailable || code == Code::kTimeout || code == Code::kBadData;
-}
-
-void pause(int64_t ms, const std::atomic<bool>& stop) {
-  for (int64_t done = 0; done < ms && !stop.load(); done += kLookMs)
-    std::this_thread::sleep_for(std::chrono::milliseconds(std::min(kLookMs, ms - done)));
 }
 
 Status for_users(const std::string& what, uint32_t attempts, const Status& last) {
@@ -42,16 +29,10 @@ Status for_users(const std::string& what, uint32_t attempts, const Status& last)
 
 Status with_retries(const RetryOptions& options, const std::atomic<bool>& stop,
                     const std::string& what, const std::function<Status()>& try_it) {
-  const uint32_t attempts = std::max(options.attempts, 1U);
-  int64_t pause_ms = options.pause_ms;
-  for (uint32_t attempt = 1;; ++attempt) {
-    if (stop.load()) return {Code::kAborted, "reading was cancelled"};
-    Status status = try_it();
-    if (status.is_ok() || status.code() == Code::kAborted) return status;
-    if (!may_change(status.code()) || attempt == attempts) return for_users(what, attempt, status);
-    pause(pause_ms, stop);
-    pause_ms = std::min(2 * pause_ms, limits::kSourcePauseMs);
-  }
+  const store::Tried tried = store::with_retries(options, stop, may_change, try_it);
+  if (tried.status.is_ok()) return tried.status;
+  if (tried.status.code() == Code::kAborted) return {Code::kAborted, "reading was cancelled"};
+  return for_users(what, tried.attempts, tried.status);
 }
 
 }  // namespace lockstep::source

@@ -1,21 +1,18 @@
-// Asks again when that may help, with pauses that grow.
+// Reads again when that may help (comm/store/retry.h), and says for users what happened.
 //
 // Thread-safety: free functions; any thread.
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "comm/base/status.h"
+#include "comm/store/retry.h"
 
 namespace lockstep::source {
 
-struct RetryOptions {
-  uint32_t attempts = 5;
-  int64_t pause_ms = 100;  // before the second attempt; doubles up to limits::kSourcePauseMs
-};
+using store::RetryOptions;
 
 // Calls try_it() until it is ok, gives an error that will not change (object_store.h), `stop` is
 // set, or attempts run out. The error is for users: what happened, how often, and what to do.

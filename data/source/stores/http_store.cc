@@ -6,13 +6,14 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "comm/http/content_range.h"
 #include "comm/http/http_client.h"
+#include "comm/http/percent_encoding.h"
 #include "data/base/lower_case.h"
 #include "data/source/base/at_once.h"
 #include "data/source/base/object_names.h"
 #include "data/source/base/retry.h"
 #include "data/source/stores/ranged_get.h"
-#include "data/source/url.h"
 
 namespace lockstep::source {
 namespace {
@@ -56,12 +57,13 @@ class HttpStore final : public ObjectStore {
   Status read(const ObjectInfo& object, uint64_t offset, uint64_t bytes, uint8_t* out) override {
     HttpRequest request;
     request.url = is_one_ ? url_ : url_of(object.name);
-    return get_range(client_, std::move(request), object, offset, bytes, out);
+    return get_range([this](const HttpRequest& asked) { return client_.send(asked); },
+                     std::move(request), object, offset, bytes, out);
   }
 
  private:
   std::string url_of(const std::string& name) const {
-    return url_ + "/" + percent_encoded(name, /*keeps_slashes=*/true);
+    return url_ + "/" + http::percent_encoded(name, /*keeps_slashes=*/true);
   }
 
   // Names in the file that lists them; nothing if that file is not there.
@@ -114,7 +116,7 @@ class HttpStore final : public ObjectStore {
   Status look(const std::string& url, ObjectInfo& object) {
     HttpRequest request;
     request.url = url;
-    request.is_head = true;
+    request.method = http::Method::kHead;
     return with_retries(retries(), stop_, url, [&]() -> Status {
       LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, client_.send(request));
       const bool is_known =
@@ -144,7 +146,7 @@ class HttpStore final : public ObjectStore {
     LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, client_.send(request));
     if (answer.status != 200 && answer.status != 206 && answer.status != 416)
       return status_error(of_head.status == 200 ? answer : of_head);
-    const auto bytes = whole_bytes(answer);
+    const auto bytes = http::whole_bytes(answer);
     if (!bytes || answer.is_encoded)
       return {Code::kNoInput, "the server does not send the file's length (Content-Length)"};
     object.bytes = *bytes;

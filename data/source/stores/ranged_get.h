@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
 
 #include "comm/base/status.h"
@@ -13,9 +13,11 @@
 
 namespace lockstep::source {
 
+using SendFn = std::function<Result<http::HttpAnswer>(const http::HttpRequest&)>;
+
 // Sends `request` for [offset, offset + bytes) of `object` and copies the answer to `out`. Codes as
 // in object_store.h. Messages continue "cannot read NAME: ".
-Status get_range(http::HttpClient& client, http::HttpRequest request, const ObjectInfo& object,
+Status get_range(const SendFn& send, http::HttpRequest request, const ObjectInfo& object,
                  uint64_t offset, uint64_t bytes, uint8_t* out);
 
 // Copies the range from the answer to such a request, if the answer has exactly that range.
@@ -27,8 +29,5 @@ std::string version_of(const http::HttpAnswer& answer);
 
 // The error of a status other than 2xx.
 Status status_error(const http::HttpAnswer& answer);
-
-// How many bytes the whole object has, as an answer to a request for a part of it says.
-std::optional<uint64_t> whole_bytes(const http::HttpAnswer& answer);
 
 }  // namespace lockstep::source

@@ -1,9 +1,5 @@
 // Objects of a bucket, s3://BUCKET/PREFIX, of Amazon or any server that is compatible with S3.
 //
-// libcurl signs the requests (AWS Signature Version 4). This store adds what the libcurl of Debian
-// 12 leaves out, the hash of the content and the session token, and encodes and sorts names and
-// queries as they are signed. Without keys requests are not signed, which public buckets accept.
-//
 // Thread-safety: as ObjectStore.
 #pragma once
 
@@ -13,7 +9,6 @@
 
 #include "data/source/base/cache_options.h"
 #include "data/source/base/object_store.h"
-#include "data/source/stores/aws_credentials.h"
 
 namespace lockstep::source {
 

@@ -1,13 +1,12 @@
 #include "deploy/cli/watch/report_page.h"
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
 #include <span>
 
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
 #include "comm/base/log.h"
+#include "comm/base/text/base64.h"
 #include "coordinator/page/page.h"
 
 namespace lockstep {
@@ -20,18 +19,6 @@ constexpr std::string_view kStyleTag = "<link rel=\"stylesheet\" href=\"/page.cs
 constexpr std::string_view kFirstScript = "<script ";
 constexpr std::string_view kHeadEnd = "</head>";
 constexpr std::string_view kBodyEnd = "</body>";
-
-std::string base64(const Digest256& bytes) {
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t left = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < left ? bytes[i + k] : 0u);
-    for (size_t k = 0; k < 4; ++k) text += k <= left ? kDigits[group >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
 
 // The name that a content security policy has for an inline text that it allows.
 std::string source_of(std::string_view text) {

@@ -163,8 +163,14 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
   forward_ = forward_of(parameters_);
   if (!averages_.empty()) average_forward_ = forward_of(averages_);
   tuning_ = data::make_job_tuning(job_, train_);
-  if (module != nullptr && job_.comm().numerics() != "fast")
-    device_results_ = numerics_effect_on(where, compute_type_, uses_fp8(job_.train()));
+  if (module == nullptr || job_.comm().numerics() != "fast") {
+    LOCKSTEP_ASSIGN_OR_RETURN(results_, same_twice([&] {
+                                const bool in_fp8 = uses_fp8(job_.train());
+                                return module == nullptr
+                                           ? numerics_effect(compute_type_, in_fp8)
+                                           : numerics_effect_on(where, compute_type_, in_fp8);
+                              }));
+  }
   return Status::ok();
 }
 

@@ -161,7 +161,7 @@ class EngineImpl final : public Engine, private SlotComputer {
   std::unique_ptr<BoundaryState> state_;
   std::unique_ptr<GradientBuffer> buffer_;
   std::unique_ptr<Device> device_;
-  std::string device_results_;          // numerics_effect_on(); empty: the CPU, or fast numerics
+  std::string results_;                 // numerics_effect(); empty: a GPU, with fast numerics
   bool state_is_new_ = true;            // the device has not seen the state yet
   std::vector<at::Tensor> parameters_;  // views of the device's memory
   std::vector<at::Tensor> buffers_;     // views of the device's memory: the slot's own copies

@@ -107,4 +107,17 @@ std::string numerics_effect(at::ScalarType type, bool in_fp8) {
   return xxh3_hex(bytes.data(), bytes.size());
 }
 
+Result<std::string> same_twice(const std::function<std::string()>& compute) {
+  std::string first = compute();
+  const std::string second = compute();
+  if (first == second) return first;
+  return Status(
+      Code::kInternal,
+      "this worker computed the same numbers twice, and the second results have other bits "
+      "(" +
+          first + ", then " + second +
+          "): the processor or the memory of its machine is faulty. If it comes again, "
+          "take the machine out and test it");
+}
+
 }  // namespace lockstep

@@ -8,7 +8,10 @@
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
+#include <functional>
 #include <string>
+
+#include "comm/base/status.h"
 
 namespace lockstep {
 
@@ -19,5 +22,10 @@ std::string numerics_effect(at::ScalarType type, bool in_fp8 = false);
 // The same on another device, and of attention with its gradients. LibTorch's exceptions pass
 // through.
 std::string numerics_effect_on(const at::Device& device, at::ScalarType type, bool in_fp8 = false);
+
+// What compute() gives, twice. kInternal if the second result is another one: the machine is
+// faulty, and another start may help. One start of a CPU worker on a virtual machine had other
+// bits, for a cause that was not found.
+Result<std::string> same_twice(const std::function<std::string()>& compute);
 
 }  // namespace lockstep

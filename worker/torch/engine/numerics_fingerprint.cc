@@ -13,7 +13,6 @@
 #include "comm/run/checkpoint/numerics.h"
 #include "worker/cuda/kernels/fp8.h"
 #include "worker/torch/engine/engine_impl.h"
-#include "worker/torch/engine/numerics_effect.h"
 #include "worker/torch/engine/precision.h"
 
 namespace lockstep {
@@ -66,10 +65,7 @@ std::vector<std::string> EngineImpl::fingerprint() const {
                                     "precision=" + (precision.empty() ? "fp32" : precision)};
   if (compute_type_ != at::kFloat) lines.push_back("short_types=" + short_type_instructions());
   if (uses_fp8(job_.train())) lines.push_back(std::string("fp8=") + cuda::kFp8Recipe);
-  if (!device_results_.empty())
-    lines.push_back("results=" + device_results_);
-  else if (device_->where().is_cpu())
-    lines.push_back("results=" + numerics_effect(compute_type_, uses_fp8(job_.train())));
+  if (!results_.empty()) lines.push_back("results=" + results_);
   for (std::string& line : device_->fingerprint()) lines.push_back(std::move(line));
   if (state_->plan().spares_decay) lines.push_back(kDecayWithGradient);
   if (const std::string& file = job_.model().sha256(); !file.empty())

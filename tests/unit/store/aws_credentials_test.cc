@@ -1,11 +1,15 @@
-#include "data/source/stores/aws_credentials.h"
+#include "comm/store/aws_credentials.h"
 
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
 
 #include "tests/support/temporary_directory.h"
-#include "tests/unit/source/fake_store.h"
 
-namespace lockstep::source {
+namespace lockstep::store {
 namespace {
 
 class Credentials : public testing::Test {
@@ -94,4 +98,4 @@ TEST(Utc, IsReadAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace lockstep::source
+}  // namespace lockstep::store

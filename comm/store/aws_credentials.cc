@@ -1,4 +1,4 @@
-#include "data/source/stores/aws_credentials.h"
+#include "comm/store/aws_credentials.h"
 
 #include <time.h>
 
@@ -8,7 +8,7 @@
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 
-namespace lockstep::source {
+namespace lockstep::store {
 namespace {
 
 std::string_view trimmed(std::string_view text) {
@@ -163,4 +163,4 @@ bool AwsCredentials::has_newer_than(const AwsKeys& refused) {
   return *keys_ != refused;
 }
 
-}  // namespace lockstep::source
+}  // namespace lockstep::store

@@ -21,7 +21,7 @@
 
 #include "comm/base/status.h"
 
-namespace lockstep::source {
+namespace lockstep::store {
 
 struct AwsKeys {
   std::string key_id;  // empty: requests are not signed
@@ -66,4 +66,4 @@ class AwsCredentials {
   std::optional<AwsKeys> keys_;
 };
 
-}  // namespace lockstep::source
+}  // namespace lockstep::store
