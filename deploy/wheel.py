@@ -4,12 +4,14 @@ its library, and the programs; lockstep-worker and lockstep-parquet need one tor
 
     deploy/install_deps.sh --for wheel
     cmake --preset release && cmake --build --preset release --target programs
+    cmake --preset cuda && cmake --build build/cuda --target lockstep_cuda_wheel_module   # sums on GPUs
     deploy/wheel.py
     pip install dist/lockstep-*.whl
 
 auditwheel puts the libraries that these need into the wheel, but for torch's and pyarrow's own: launchers
 look for them in the Python that `lockstep` is installed in (deploy/package). The wheel runs if the
-C library and libstdc++ are at least as new as on the machine that built it.
+C library and libstdc++ are at least as new as on the machine that built it. The GPU module has a CUDA
+runtime of its own, and serves torch of any CUDA on a driver for CUDA 13.
 """
 import argparse
 import base64
@@ -56,6 +58,7 @@ Requires-Dist: pyarrow=={pyarrow}; extra == "parquet"
 LINKS = {"Repository": "", "Issues": "/issues",
          "Documentation": f"/blob/{DEFAULT_BRANCH}/README.md"}
 README = ROOT / "deploy/package/WHEEL.md"
+GPU_MODULE = ROOT / "build/cuda/bin/wheel/liblockstep-cuda.so"
 # The launchers find these at run time: torch's libraries, and pyarrow's.
 NOT_OURS = ("libtorch*.so", "libc10.so", "libarrow.so.*", "libparquet.so.*")
 WHEEL = """\
@@ -101,7 +104,7 @@ def tools():
 
 def licences_of_libraries(tree):
     """Debian package -> its licence: of all that auditwheel will add, where dpkg knows it."""
-    programs = [tree / "lockstep/liblockstep_worker.so",
+    programs = [*(tree / "lockstep").glob("*.so"),
                 *(path for path in (tree / "lockstep/bin").iterdir() if path.read_bytes()[:4] == b"\x7fELF")]
     paths = set(map(os.path.realpath, re.findall(r"=> (/\S+)", output_of(["ldd", *programs], "ldd"))))
     paths |= {path.removeprefix("/usr") for path in paths}  # where the package was before /usr was merged
@@ -184,13 +187,25 @@ def pack(tree, wheel):
             out.writestr(entry, path.read_bytes())
 
 
-def make_wheel(build, out, repository):
+def add_gpu_module(tree, module):
+    """Where the package looks for it (lockstep/_device/_place.py)."""
+    place = tree / "lockstep" / GPU_MODULE.name
+    try:
+        shutil.copy(module, place)
+    except OSError as why:
+        fail(66, f"{module} cannot be read ({why.strerror}); --help says what builds it")
+    output_of(["strip", "--strip-unneeded", place], "strip")
+
+
+def make_wheel(build, out, repository, gpu_module):
     python, version = tools(), version_of(build)
     tag = f"py3-none-linux_{os.uname().machine}"
     with tempfile.TemporaryDirectory() as scratch:
         tree, made = pathlib.Path(scratch) / "tree", pathlib.Path(scratch) / "made"
         output_of(["cmake", "--install", build, "--prefix", tree, "--component", "wheel", "--strip"],
                   f"installing from {build}, which deploy/quickstart.sh --build-only builds,")
+        if gpu_module is not None:
+            add_gpu_module(tree, gpu_module)
         add_dist_info(tree, version, tag, repository)
         raw = pathlib.Path(scratch) / f"lockstep-{version}-{tag}.whl"
         pack(tree, raw)
@@ -211,9 +226,14 @@ def main():
                         help="where the wheel goes (dist)")
     parser.add_argument("--repository", metavar="URL",
                         help="where the repository lies, for the links of a package index (none)")
+    parser.add_argument("--gpu-module", type=pathlib.Path, metavar="FILE",
+                        default=GPU_MODULE if GPU_MODULE.exists() else None,
+                        help="what sums between GPUs, for scripts (build/cuda/bin/wheel, if it is there)")
     args = parser.parse_args()
-    wheel = make_wheel(args.build, args.out, args.repository and args.repository.rstrip("/"))
-    print(f"{wheel}: {wheel.stat().st_size / 1e6:.1f} MB")
+    wheel = make_wheel(args.build, args.out, args.repository and args.repository.rstrip("/"),
+                       args.gpu_module)
+    with_module = "without a GPU module" if args.gpu_module is None else f"with {args.gpu_module}"
+    print(f"{wheel}: {wheel.stat().st_size / 1e6:.1f} MB, {with_module}")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,9 @@ print(json.dumps({"requires": list(map(str, found.requires_dist)), "extras": fou
 """
 # A Python, and what every program in C++ expects of the machine.
 PACKAGES = ["python3", "libstdc++6"]
+STAND_IN = BIN.parent / "tests/liblockstep_slow_slots.so"
+FIND_MODULE = ("from lockstep._device import _place; "
+               "print('module', _place._module_of({'backend': 'nccl'}))")
 
 
 def outcome(command, **more):
@@ -71,9 +74,10 @@ def private(what):
 
 @functools.cache
 def wheel():
+    """With a library in the place of the GPU module, which the preset cuda builds."""
     out = scratch_directory(unittest.addModuleCleanup)
     succeed([sys.executable, ROOT / "deploy/wheel.py", "--build", BIN.parent, "--out", out,
-             "--repository", REPOSITORY])
+             "--repository", REPOSITORY, "--gpu-module", STAND_IN])
     path, = out.iterdir()
     return path
 
@@ -197,6 +201,13 @@ class CleanRoot(LockstepTest):
     def inside(self, *command, mounts=()):
         env = {**self.env, "PATH": f"{self.place}/bin:/usr/bin:/bin", "HOME": "/tmp"}
         return outcome_of(inside(self.root, command, env, mounts=[*self.mounts, *mounts]))
+
+    def test_the_package_finds_its_gpu_module_and_it_loads(self):
+        code, text = self.inside("python", "-c", FIND_MODULE)
+        self.assertEqual(code, 0, text[-3000:])
+        module = re.search(r"^module (\S+/lockstep/liblockstep-cuda\.so)$", text, re.M)[1]
+        code, text = self.inside("python", "-c", f"import ctypes; ctypes.CDLL({module!r})")
+        self.assertEqual(code, 0, text[-3000:])
 
     def test_a_script_alone_and_with_two_workers_has_the_weights_of_the_build(self):
         build = {**os.environ, **self.env, "PYTHONPATH": str(BIN / "python")}

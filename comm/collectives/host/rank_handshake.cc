@@ -10,7 +10,9 @@
 
 namespace lockstep::host {
 
-static_assert(std::is_trivially_copyable_v<Offer>, "the message travels as its bytes");
+static_assert(std::is_trivially_copyable_v<Offer> &&
+                  std::has_unique_object_representations_v<Offer>,
+              "the message travels as its bytes, without gaps that show what lay there before");
 
 Result<PeerSegments> exchange_segments(link::Stream& stream, bool over_unix,
                                        const link::Segment& control, const link::Segment* gradient,

@@ -17,6 +17,7 @@ namespace lockstep::host {
 struct GradientGeometry {
   BufferLayout layout;
   uint32_t regions = 0;
+  uint32_t unused = 0;  // it travels as its bytes, of which none stays unwritten
 
   size_t stride_bytes() const { return (layout.elements * sizeof(float) + 4095) / 4096 * 4096; }
   size_t segment_bytes() const { return stride_bytes() * (size_t{regions} + 1); }

@@ -153,7 +153,8 @@ def _module_of(job: Mapping[str, str]) -> str | None:
         if os.path.exists(path):
             return os.fspath(path)
     raise LockstepError(f"comm.backend is nccl, and this Lockstep has no {_MODULE}, which sums on GPUs; "
-                        "build Lockstep with the preset gpu, or set comm.backend: host", CONFIG)
+                        "build Lockstep with the preset gpu, take a wheel that was made with its GPU module, or "
+                        "set comm.backend: host", CONFIG)
 
 
 def _name_of_gpu(number: int, uuid: str) -> str:
