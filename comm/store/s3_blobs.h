@@ -12,9 +12,9 @@
 #include <memory>
 #include <string>
 
+#include "comm/store/attempts.h"
 #include "comm/store/aws_credentials.h"
 #include "comm/store/blob_store.h"
-#include "comm/store/retry.h"
 
 namespace lockstep::store {
 

@@ -1,5 +1,5 @@
-// liblockstep-cuda.so as the worker and the package load it: by its one name. On a machine without a
-// GPU it gives an error in words. The one for a wheel brings its CUDA runtime along.
+// liblockstep-cuda.so as the worker and the package load it: by its one name. On a machine without
+// a GPU it gives an error in words. The one for a wheel brings its CUDA runtime along.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Reads again when that may help (comm/store/retry.h), and says for users what happened.
+// Reads again when that may help (comm/store/attempts.h), and says for users what happened.
 //
 // Thread-safety: free functions; any thread.
 #pragma once
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/store/retry.h"
+#include "comm/store/attempts.h"
 
 namespace lockstep::source {
 

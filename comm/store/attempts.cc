@@ -1,4 +1,4 @@
-#include "comm/store/retry.h"
+#include "comm/store/attempts.h"
 
 #include <algorithm>
 #include <chrono>
