@@ -138,6 +138,9 @@ inline constexpr uint64_t kTuningWindowBatches = 4'096;
 inline constexpr uint32_t kTunedBatches = 64;             // batches ahead of the training,
 inline constexpr uint64_t kTunedBatchBytes = 256 * kMib;  // and their memory
 
+// A cloud's metadata service, and DMI
+inline constexpr size_t kMetadataBytes = 64 * kKib;  // one answer
+
 // Sources at URLs
 inline constexpr int64_t kSourcePauseMs = 5'000;          // the longest pause between two attempts
 inline constexpr long kHttpRedirects = 5;                 // one request

@@ -108,7 +108,7 @@ Status failure_of(CURLcode code, const char* detail, const HttpTransfer& transfe
     case CURLE_WEIRD_SERVER_REPLY:
       return {Code::kRefused, "the program at that address does not speak HTTP: " + text};
     case CURLE_ABORTED_BY_CALLBACK:
-      return {Code::kAborted, "reading was cancelled"};
+      return {Code::kAborted, "the request was cancelled"};
     default:
       break;
   }
@@ -163,10 +163,10 @@ struct HttpClient::Impl {
 
   void set_bounds(CURL* curl, const HttpRequest& request) const {
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    if (stall_s > 0) curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, static_cast<long>(stall_s));
     if (request.timeout_ms > 0) {
       curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout_ms));
     } else {
-      curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, static_cast<long>(stall_s));
       curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, kSlowBytesPerS);
       curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(stall_s));
     }

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -12,7 +13,7 @@ namespace lockstep::store {
 namespace {
 
 std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
+  constexpr std::string_view kBlank = " \t\r\n";
   const size_t begin = text.find_first_not_of(kBlank);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
@@ -113,13 +114,27 @@ std::optional<int64_t> parse_utc(const std::string& text) {
   return ::timegm(&parts);
 }
 
-AwsCredentials::AwsCredentials(EnvFn env, NowFn now) : env_(std::move(env)), now_(std::move(now)) {}
-
-AwsCredentials::AwsCredentials() : AwsCredentials(process_env, [] { return ::time(nullptr); }) {}
+AwsCredentials::AwsCredentials(EnvFn env, NowFn now)
+    : env_(env ? std::move(env) : process_env),
+      now_(now ? std::move(now) : [] { return static_cast<int64_t>(::time(nullptr)); }) {}
 
 Result<AwsKeys> AwsCredentials::read() const {
-  AwsKeys keys{
-      env_("AWS_ACCESS_KEY_ID"), env_("AWS_SECRET_ACCESS_KEY"), env_("AWS_SESSION_TOKEN"), {}};
+  LOCKSTEP_ASSIGN_OR_RETURN(const AwsKeys keys, find());
+  for (const std::string& text : {keys.key_id, keys.secret, keys.session_token})
+    if (!std::ranges::all_of(text, [](unsigned char c) { return c > ' ' && c < 127; }))
+      return Status(Code::kBadData,
+                    "an access key or its session token has a character in it that none has; check "
+                    "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and ~/.aws");
+  return keys;
+}
+
+Result<AwsKeys> AwsCredentials::find() const {
+  // A file that became a variable ends in a line break.
+  const auto variable = [this](const char* name) { return std::string(trimmed(env_(name))); };
+  AwsKeys keys{variable("AWS_ACCESS_KEY_ID"),
+               variable("AWS_SECRET_ACCESS_KEY"),
+               variable("AWS_SESSION_TOKEN"),
+               {}};
   if (!keys.key_id.empty() && !keys.secret.empty()) return keys;
   if (!keys.key_id.empty() || !keys.secret.empty()) return half_a_key("the environment");
   const std::string profile = profile_of(env_);

@@ -47,18 +47,20 @@ class AwsCredentials {
  public:
   using EnvFn = std::function<std::string(const char* name)>;  // empty: not set
   using NowFn = std::function<int64_t()>;                      // seconds since 1970
-  AwsCredentials(EnvFn env, NowFn now);
-  AwsCredentials();  // of this process
+  explicit AwsCredentials(EnvFn env = {}, NowFn now = {});     // none: this process's
 
   // Reads the keys at the first call, and again when they have expired. kNoInput for a named
-  // profile that is in no file; kBadData when only half a key is there.
+  // profile that is in no file; kBadData when only half a key is there, or one that no header can
+  // carry.
   Result<AwsKeys> keys();
   AwsPlace place() const;
+  int64_t now_s() const { return now_(); }
   // Whether keys() now has other keys than `refused`, which a server refused.
   bool has_newer_than(const AwsKeys& refused);
 
  private:
   Result<AwsKeys> read() const;
+  Result<AwsKeys> find() const;
 
   const EnvFn env_;
   const NowFn now_;

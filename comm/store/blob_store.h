@@ -7,12 +7,13 @@
 // INVARIANTS
 //  K1 create() answers kDone only if the key was not there before this call, and has these bytes.
 //     kWasThere says only that it is there: an answer may be lost, and then this call's own first
-//     attempt may have made it. Whoever needs to know reads it, and compares.
+//     attempt may have made it. A caller who needs to know reads it, and compares.
 //  K2 What get() and read() give are bytes that were written whole, or an error.
-//  K3 An upload is an object only after complete(); until abandon() or complete() its parts are
-//  kept,
-//     seen by uploads() alone.
-//  K4 A call ends after some attempts (seconds, not minutes), or when the store is stopped.
+//  K3 An upload is an object only after complete(). Until complete() or abandon() the store keeps
+//     its parts, and uploads() alone shows it, where the store can list uploads by a prefix.
+//  K4 A call ends after its attempts, of which none begins when two minutes have passed, or when
+//  the
+//     store is stopped. A completion may take ten minutes more.
 //
 // Codes of errors:
 //   kUnavailable  the store failed, or stalled, at each attempt; it may pass

@@ -111,8 +111,7 @@ std::optional<Blob> blob_in(std::string_view xml) {
   return Blob{std::move(*key), *bytes, std::move(*etag)};
 }
 
-// Of crc32c_text(); nothing for any other text. Only that very text is taken, not another of the
-// same number.
+// Reads what crc32c_text() wrote; nothing for any other text, also of the same number.
 std::optional<uint32_t> crc32c_in(const std::string& text) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -152,7 +151,10 @@ Result<Page<Item>> parse_page(std::string_view xml, const std::string& name,
                               const std::string& item,
                               std::optional<Item> (*parse)(std::string_view),
                               const std::map<std::string, std::string>& marks) {
-  if (xml.find("<" + name) == std::string_view::npos) return no_page();
+  // Without its end the page was cut off, and lacks what would come.
+  if (xml.find("<" + name) == std::string_view::npos ||
+      xml.find("</" + name) == std::string_view::npos)
+    return no_page();
   Page<Item> page;
   size_t from = 0;
   while (const auto inside = element(xml, item, from)) {
@@ -222,7 +224,8 @@ std::string completion_of(const std::vector<Part>& parts) {
 
 Status check_completion(std::string_view xml) {
   const std::string code = s3_error_code(xml);
-  if (code.empty() && xml.find("<Error") == std::string_view::npos) return Status::ok();
+  if (code.empty() && xml.find("<CompleteMultipartUpload") != std::string_view::npos)
+    return Status::ok();
   return {code == "NoSuchUpload" ? Code::kNoInput : Code::kUnavailable,
           "the server could not join the parts" + (code.empty() ? "" : " (" + code + ")")};
 }
@@ -257,11 +260,17 @@ Status error_of(const http::HttpAnswer& answer) {
   const std::string code = s3_error_code(answer.body);
   const std::string text = "the server answers " + std::to_string(answer.status) +
                            (code.empty() ? "" : " (" + code + ")");
-  const bool is_expired = code == "ExpiredToken" || code == "TokenRefreshRequired";
-  if (answer.status == 401 || answer.status == 403 || is_expired)
+  // S3 says these with 400: of keys that were good once, and of bytes that came late or broken.
+  constexpr std::array kTokens = {"ExpiredToken", "TokenRefreshRequired", "InvalidToken"};
+  constexpr std::array kBroken = {"RequestTimeout", "BadDigest", "XAmzContentSHA256Mismatch",
+                                  "IncompleteBody"};
+  const bool is_old_token = std::ranges::find(kTokens, code) != kTokens.end();
+  if (answer.status == 401 || answer.status == 403 || is_old_token)
     return {Code::kRefused, text + ": access is denied"};
   if (answer.status == 404 || answer.status == 410) return {Code::kNoInput, text + ": not found"};
-  const bool may_pass = answer.status == 408 || answer.status == 429 || answer.status >= 500;
+  const bool may_pass = answer.status == 408 || answer.status == 409 || answer.status == 429 ||
+                        (answer.status >= 500 && answer.status != 501) ||
+                        std::ranges::find(kBroken, code) != kBroken.end();
   return {may_pass ? Code::kUnavailable : Code::kNoInput, text};
 }
 

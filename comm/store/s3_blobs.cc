@@ -1,9 +1,9 @@
 #include "comm/store/s3_blobs.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <functional>
-#include <iterator>
 #include <utility>
 
 #include "comm/base/crc32c.h"
@@ -11,6 +11,7 @@
 #include "comm/http/content_range.h"
 #include "comm/store/s3_answers.h"
 #include "comm/store/s3_bucket.h"
+#include "comm/store/s3_pages.h"
 
 namespace lockstep::store {
 namespace {
@@ -19,7 +20,9 @@ using http::HttpAnswer;
 using http::HttpRequest;
 using http::Method;
 
-constexpr int64_t kCompletionMs = 600'000;  // S3 may take minutes to join parts
+constexpr int64_t kCompletionMs = 600'000;    // S3 may take minutes to join parts
+constexpr std::chrono::minutes kMostTime(2);  // after it no attempt begins
+constexpr uint64_t kAnswerBytes = limits::kHttpAnswerBytes;
 
 bool may_pass(Code code) {
   return code == Code::kUnavailable || code == Code::kTimeout;
@@ -29,15 +32,34 @@ bool is_good(const HttpAnswer& answer) {
   return answer.status >= 200 && answer.status < 300;
 }
 
-// Of an answer to a request for one key. A server that names no code means the key.
+bool is_no_upload(const HttpAnswer& answer) {
+  return answer.status == 404 && s3_error_code(answer.body) == "NoSuchUpload";
+}
+
 bool is_no_key(const HttpAnswer& answer) {
-  const std::string code = s3_error_code(answer.body);
-  return answer.status == 404 && (code.empty() || code == "NoSuchKey" || code == "NotFound");
+  return answer.status == 404 && s3_error_code(answer.body) == "NoSuchKey";
+}
+
+bool is_no_bucket(const HttpAnswer& answer) {
+  return answer.status == 404 && s3_error_code(answer.body) == "NoSuchBucket";
+}
+
+// A body that is what was written, whole.
+bool is_whole(const HttpAnswer& answer) {
+  return !answer.is_encoded && answer.content_length == static_cast<int64_t>(answer.body.size());
+}
+
+// The mark by which a store names an object that was joined of so many parts.
+bool is_joined_of(const std::string& etag, size_t parts) {
+  return etag.find("-" + std::to_string(parts) + "\"") != std::string::npos;
+}
+
+bool is_checksum(const std::string& header) {
+  return header.starts_with("x-amz-checksum-");
 }
 
 bool has_checksum(const HttpRequest& request) {
-  return std::ranges::any_of(
-      request.headers, [](const std::string& line) { return line.starts_with("x-amz-checksum-"); });
+  return std::ranges::any_of(request.headers, is_checksum);
 }
 
 class S3Blobs final : public BlobStore {
@@ -58,19 +80,23 @@ class S3Blobs final : public BlobStore {
     LOCKSTEP_RETURN_IF_ERROR(again("create", key, [&]() -> Status {
       HttpRequest request = with_body(Method::kPut, bytes);
       request.headers.emplace_back("If-None-Match: *");
-      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(std::move(request), key));
+      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key));
       creation = answer.status == 412 ? Creation::kWasThere : Creation::kDone;
+      if (answer.status == 501)
+        return {Code::kNoInput, error_of(answer).message() +
+                                    ": the store cannot create a key only if it is not there "
+                                    "(If-None-Match); use another store"};
       // 409: another request is changing this key. It says nothing about who wins.
-      if (answer.status == 409) return {Code::kUnavailable, error_of(answer).message()};
-      return is_good(answer) || answer.status == 412 ? Status::ok() : bucket_.error_in(answer);
+      return is_written(answer) || answer.status == 412 ? Status::ok() : bucket_.error_in(answer);
     }));
     return creation;
   }
 
   Status put(const std::string& key, std::string_view bytes) override {
     return again("write", key, [&]() -> Status {
-      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(with_body(Method::kPut, bytes), key));
-      return is_good(answer) ? Status::ok() : bucket_.error_in(answer);
+      HttpRequest request = with_body(Method::kPut, bytes);
+      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key));
+      return is_written(answer) ? Status::ok() : bucket_.error_in(answer);
     });
   }
 
@@ -78,12 +104,14 @@ class S3Blobs final : public BlobStore {
     std::optional<std::string> bytes;
     LOCKSTEP_RETURN_IF_ERROR(again("read", key, [&]() -> Status {
       bytes.reset();
-      LOCKSTEP_ASSIGN_OR_RETURN(HttpAnswer answer, send({.most_bytes = most_bytes}, key));
+      HttpRequest request{.most_bytes = most_bytes};
+      LOCKSTEP_ASSIGN_OR_RETURN(HttpAnswer answer, send(request, key));
       if (is_no_key(answer)) return Status::ok();
       if (!is_good(answer)) return bucket_.error_in(answer);
       if (answer.is_longer)
         return {Code::kBadData, "it has more than " + std::to_string(most_bytes) +
                                     " bytes, the limit for this kind of object"};
+      if (answer.status != 200 || !is_whole(answer)) return not_whole();
       bytes = std::move(answer.body);
       return Status::ok();
     }));
@@ -92,21 +120,19 @@ class S3Blobs final : public BlobStore {
 
   Status read(const std::string& key, uint64_t offset, std::span<uint8_t> out) override {
     const uint64_t last = offset + out.size() - 1;
+    const Status ends{Code::kBadData, "it ends before byte " + std::to_string(last)};
     return again("read", key, [&]() -> Status {
-      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer,
-                                send({.range = std::to_string(offset) + "-" + std::to_string(last),
-                                      .most_bytes = out.size()},
-                                     key));
-      if (answer.status == 416)
-        return {Code::kBadData, "it ends before byte " + std::to_string(last)};
+      HttpRequest request{.range = std::to_string(offset) + "-" + std::to_string(last),
+                          .most_bytes = out.size()};
+      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key));
+      if (answer.status == 416) return ends;
       if (!is_good(answer)) return bucket_.error_in(answer);
       const auto range = http::parse_content_range(answer.content_range);
-      const bool is_whole = answer.status == 200 && offset == 0 && !answer.is_longer;
-      if (range && range->first == offset && range->total <= last)
-        return {Code::kBadData, "it ends before byte " + std::to_string(last)};
+      if (range && range->first == offset && range->total <= last) return ends;
+      const bool is_all = answer.status == 200 && offset == 0 && !answer.is_longer;
       const bool is_range = range && range->first == offset && range->last == last;
-      if ((!is_whole && !is_range) || answer.body.size() != out.size())
-        return {Code::kUnavailable, "the server sent another byte range than Lockstep asked for"};
+      if ((!is_all && !is_range) || answer.body.size() != out.size() || !is_whole(answer))
+        return not_whole();
       std::memcpy(out.data(), answer.body.data(), out.size());
       return Status::ok();
     });
@@ -117,24 +143,27 @@ class S3Blobs final : public BlobStore {
                               bucket_.list(full(prefix), place_, [&](const auto& try_it) {
                                 return again("list", prefix, try_it);
                               }));
-    for (Blob& blob : blobs) blob.key.erase(0, full("").size());
+    keep_below(prefix, blobs);
     return blobs;
   }
 
   Status remove(const std::string& key) override {
     return again("remove", key, [&]() -> Status {
-      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send({.method = Method::kDelete}, key));
-      return is_good(answer) || is_no_key(answer) ? Status::ok() : bucket_.error_in(answer);
+      HttpRequest request{.method = Method::kDelete};
+      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key));
+      const bool is_gone = answer.status == 404 && !is_no_bucket(answer);
+      return is_good(answer) || is_gone ? Status::ok() : bucket_.error_in(answer);
     });
   }
 
   Result<std::string> begin(const std::string& key) override {
     std::string id;
     LOCKSTEP_RETURN_IF_ERROR(again("begin an upload of", key, [&]() -> Status {
-      HttpRequest request{.method = Method::kPost, .most_bytes = limits::kHttpAnswerBytes};
+      HttpRequest request{.method = Method::kPost,
+                          .headers = {"Content-Type: application/octet-stream"},
+                          .most_bytes = kAnswerBytes};
       if (sends_checksums_.load()) request.headers.emplace_back("x-amz-checksum-algorithm: CRC32C");
-      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer,
-                                send(std::move(request), key, {{"uploads", ""}}));
+      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key, {{"uploads", ""}}));
       if (!is_good(answer)) return bucket_.error_in(answer);
       LOCKSTEP_ASSIGN_OR_RETURN(id, parse_upload_id(answer.body));
       return Status::ok();
@@ -148,13 +177,11 @@ class S3Blobs final : public BlobStore {
     const uint32_t crc = crc32c(bytes);
     LOCKSTEP_RETURN_IF_ERROR(again("upload a part of", key, [&]() -> Status {
       HttpRequest request = with_body(Method::kPut, bytes, crc);
+      LOCKSTEP_ASSIGN_OR_RETURN(
+          HttpAnswer answer,
+          send(request, key, {{"partNumber", std::to_string(number)}, {"uploadId", id}}));
+      if (!is_written(answer)) return bucket_.error_in(answer);
       part.crc32c = has_checksum(request) ? std::optional(crc) : std::nullopt;
-      LOCKSTEP_ASSIGN_OR_RETURN(HttpAnswer answer,
-                                send(std::move(request), key,
-                                     {{"partNumber", std::to_string(number)}, {"uploadId", id}}));
-      if (!is_good(answer)) return bucket_.error_in(answer);
-      if (answer.etag.empty())
-        return {Code::kUnavailable, "the server's answer does not name the part (ETag)"};
       part.etag = std::move(answer.etag);
       return Status::ok();
     }));
@@ -162,35 +189,35 @@ class S3Blobs final : public BlobStore {
   }
 
   Result<std::vector<Part>> parts(const std::string& key, const std::string& id) override {
-    return all_pages<Part>("list the parts of", key, key, {{"uploadId", id}}, parse_parts);
+    return pages<Part>("list the parts of", key, key, kMostParts, {{"uploadId", id}}, parse_parts);
   }
 
   Status complete(const std::string& key, const std::string& id,
                   const std::vector<Part>& parts) override {
     const std::string xml = completion_of(parts);
+    bool is_gone = false;
     const Status done = again("complete", key, [&]() -> Status {
       HttpRequest request{.method = Method::kPost,
                           .body = xml,
                           .headers = {"Content-Type: application/xml"},
-                          .most_bytes = limits::kHttpAnswerBytes,
+                          .most_bytes = kAnswerBytes,
                           .timeout_ms = kCompletionMs};
-      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer,
-                                send(std::move(request), key, {{"uploadId", id}}));
-      return is_good(answer) ? check_completion(answer.body) : bucket_.error_in(answer);
+      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key, {{"uploadId", id}}));
+      const Status status =
+          is_good(answer) ? check_completion(answer.body) : bucket_.error_in(answer);
+      // The second: a good answer, with NoSuchUpload in it.
+      is_gone = is_no_upload(answer) || (is_good(answer) && status.code() == Code::kNoInput);
+      return status;
     });
-    if (done.code() != Code::kNoInput) return done;
-    // The upload is gone: an attempt whose answer was lost may have completed it.
-    uint64_t bytes = 0;
-    for (const Part& part : parts) bytes += part.bytes;
-    LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<uint64_t> there, size_of(key));
-    return there == bytes ? Status::ok() : done;
+    // An attempt whose answer was lost may have completed it.
+    return is_gone && is_joined(key, parts) ? Status::ok() : done;
   }
 
   Status abandon(const std::string& key, const std::string& id) override {
     return again("abandon the upload of", key, [&]() -> Status {
-      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer,
-                                send({.method = Method::kDelete}, key, {{"uploadId", id}}));
-      const bool is_gone = answer.status == 404 && s3_error_code(answer.body) != "NoSuchBucket";
+      HttpRequest request{.method = Method::kDelete};
+      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key, {{"uploadId", id}}));
+      const bool is_gone = answer.status == 404 && !is_no_bucket(answer);
       return is_good(answer) || is_gone ? Status::ok() : bucket_.error_in(answer);
     });
   }
@@ -198,11 +225,9 @@ class S3Blobs final : public BlobStore {
   Result<std::vector<Upload>> uploads(const std::string& prefix) override {
     LOCKSTEP_ASSIGN_OR_RETURN(
         std::vector<Upload> uploads,
-        all_pages<Upload>("list the uploads of", prefix, std::nullopt,
-                          {{"prefix", full(prefix)}, {"uploads", ""}}, parse_uploads));
-    // Some servers know no prefix here.
-    std::erase_if(uploads, [&](const Upload& one) { return !one.key.starts_with(full(prefix)); });
-    for (Upload& upload : uploads) upload.key.erase(0, full("").size());
+        pages<Upload>("list the uploads of", prefix, std::nullopt, limits::kSourceObjects,
+                      {{"prefix", full(prefix)}, {"uploads", ""}}, parse_uploads));
+    keep_below(prefix, uploads);
     return uploads;
   }
 
@@ -219,25 +244,55 @@ class S3Blobs final : public BlobStore {
     HttpRequest request{.method = method,
                         .body = bytes,
                         .headers = {"Content-Type: application/octet-stream"},
-                        .most_bytes = limits::kHttpAnswerBytes};
+                        .most_bytes = kAnswerBytes};
     if (sends_checksums_.load())
       request.headers.push_back("x-amz-checksum-crc32c: " + crc32c_text(crc));
     return request;
   }
 
-  // 501: the server does not implement the header. It gets none from the next attempt on.
-  Result<HttpAnswer> send(HttpRequest request, const std::optional<std::string>& key,
+  static Status not_whole() {
+    return {Code::kUnavailable, "the server sent other bytes than Lockstep asked for"};
+  }
+
+  // A good answer to a body names what was written.
+  static bool is_written(const HttpAnswer& answer) {
+    return is_good(answer) && !answer.etag.empty();
+  }
+
+  // Leaves those whose keys lie below `prefix`, and cuts the store's own prefix off: some servers
+  // know none.
+  template <typename Item>
+  void keep_below(const std::string& prefix, std::vector<Item>& items) const {
+    std::erase_if(items, [&](const Item& item) { return !item.key.starts_with(full(prefix)); });
+    for (Item& item : items) item.key.erase(0, full("").size());
+  }
+
+  // Asks without the checksum where the server does not know it (501, or 400 with that code). If
+  // that helps, it gets none any more.
+  Result<HttpAnswer> send(HttpRequest& request, const std::optional<std::string>& key,
                           const Query& query = {}) {
-    const bool has_one = has_checksum(request);
-    auto answer = bucket_.send(std::move(request), key ? full(*key) : "", query);
-    if (answer.is_ok() && answer->status == 501 && has_one) sends_checksums_ = false;
+    if (key && full(*key).empty()) return Status(Code::kUsage, "an object has to have a key");
+    const std::string whole = key ? full(*key) : "";
+    auto answer = bucket_.send(request, whole, query);
+    if (!answer.is_ok() || !has_checksum(request)) return answer;
+    const bool is_unknown =
+        answer->status == 501 ||
+        (answer->status == 400 && s3_error_code(answer->body) == "InvalidArgument");
+    if (!is_unknown) return answer;
+    std::erase_if(request.headers, is_checksum);
+    answer = bucket_.send(request, whole, query);
+    if (answer.is_ok() && is_good(*answer)) sends_checksums_ = false;
     return answer;
   }
 
   // Tries until it is ok, or cannot be. `what` and `key` say what it is.
   Status again(const std::string& what, const std::string& key,
                const std::function<Status()>& try_it) {
-    const Tried tried = with_retries(options_.retries, stop_, may_pass, try_it);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto goes_on = [&](Code code) {
+      return may_pass(code) && std::chrono::steady_clock::now() - begin < kMostTime;
+    };
+    const Tried tried = with_retries(options_.retries, stop_, goes_on, try_it);
     if (tried.status.is_ok() || tried.status.code() == Code::kAborted) return tried.status;
     const std::string count =
         tried.attempts > 1 ? " (" + std::to_string(tried.attempts) + " attempts)" : "";
@@ -247,43 +302,37 @@ class S3Blobs final : public BlobStore {
                       tried.status.message()};
   }
 
-  // The items of all pages. A page that names itself as the next one would never end.
   template <typename Item>
-  Result<std::vector<Item>> all_pages(const std::string& what, const std::string& name,
-                                      const std::optional<std::string>& key, const Query& asked,
-                                      Result<Page<Item>> (*parse)(std::string_view)) {
-    std::vector<Item> items;
-    Query next;
-    do {
-      Query query = asked;
-      query.insert(next.begin(), next.end());
+  Result<std::vector<Item>> pages(const std::string& what, const std::string& name,
+                                  const std::optional<std::string>& key, size_t most,
+                                  const Query& query,
+                                  Result<Page<Item>> (*parse)(std::string_view)) {
+    return all_pages<Item>(place_, most, query, [&](const Query& asked) -> Result<Page<Item>> {
       Page<Item> page;
       LOCKSTEP_RETURN_IF_ERROR(again(what, name, [&]() -> Status {
-        LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer,
-                                  send({.most_bytes = limits::kSourceListBytes}, key, query));
+        HttpRequest request{.most_bytes = limits::kSourceListBytes};
+        LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key, asked));
         if (!is_good(answer)) return bucket_.error_in(answer);
         LOCKSTEP_ASSIGN_OR_RETURN(page, parse(answer.body));
         return Status::ok();
       }));
-      std::ranges::move(page.items, std::back_inserter(items));
-      if (items.size() > limits::kSourceObjects || (!next.empty() && page.next == next))
-        return Status(Code::kBadData, "the server's list of " + place_ + " does not end");
-      next = std::move(page.next);
-    } while (!next.empty());
-    return items;
+      return page;
+    });
   }
 
-  Result<std::optional<uint64_t>> size_of(const std::string& key) {
-    std::optional<uint64_t> bytes;
-    LOCKSTEP_RETURN_IF_ERROR(again("look at", key, [&]() -> Status {
-      bytes.reset();
-      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send({.method = Method::kHead}, key));
-      if (is_no_key(answer)) return Status::ok();
-      if (!is_good(answer)) return bucket_.error_in(answer);
-      bytes = static_cast<uint64_t>(std::max<int64_t>(answer.content_length, 0));
-      return Status::ok();
-    }));
-    return bytes;
+  // Whether `key` is an object of as many bytes and parts. False where nobody says.
+  bool is_joined(const std::string& key, const std::vector<Part>& parts) {
+    uint64_t bytes = 0;
+    for (const Part& part : parts) bytes += part.bytes;
+    bool is_it = false;
+    const Status looked = again("look at", key, [&]() -> Status {
+      HttpRequest request{.method = Method::kHead};
+      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key));
+      is_it = answer.status == 200 && answer.content_length == static_cast<int64_t>(bytes) &&
+              is_joined_of(answer.etag, parts.size());
+      return is_good(answer) || answer.status == 404 ? Status::ok() : bucket_.error_in(answer);
+    });
+    return looked.is_ok() && is_it;
   }
 
   const S3Options options_;

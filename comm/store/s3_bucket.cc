@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
 #include <utility>
 
 #include "comm/base/limits.h"
 #include "comm/http/percent_encoding.h"
+#include "comm/store/s3_pages.h"
 #include "comm/store/signature.h"
 
 namespace lockstep::store {
@@ -17,7 +17,7 @@ namespace {
 using http::HttpAnswer;
 using http::HttpRequest;
 
-constexpr size_t kEmptyPages = 1'000;  // in a row, of a list; there may be some
+constexpr char kRegionHeader[] = "x-amz-bucket-region";
 
 std::string text_of(const Query& query) {
   std::string text;
@@ -27,7 +27,6 @@ std::string text_of(const Query& query) {
   return text;
 }
 
-// 401 and 403, and what S3 says with 400 of keys that were good once.
 bool is_refused(const HttpAnswer& answer) {
   return error_of(answer).code() == Code::kRefused;
 }
@@ -43,6 +42,15 @@ std::string clock_text(const HttpAnswer& answer, int64_t now_s) {
   return " by " + std::to_string(std::abs(minutes)) + " minutes";
 }
 
+// Text that libcurl and signature.cc understand alike.
+bool is_endpoint(std::string_view url) {
+  const bool has_scheme = url.starts_with("http://") || url.starts_with("https://");
+  const size_t host = std::min(url.find("://") + 3, url.size());
+  const bool is_plain = std::ranges::all_of(
+      url, [](unsigned char c) { return c > ' ' && c < 127 && c != '@' && c != '?' && c != '#'; });
+  return has_scheme && is_plain && host < url.size() && url[host] != '/';
+}
+
 }  // namespace
 
 BucketPlace parse_s3_url(std::string_view url) {
@@ -50,22 +58,13 @@ BucketPlace parse_s3_url(std::string_view url) {
   const size_t slash = std::min(url.find('/'), url.size());
   std::string_view prefix = url.substr(std::min(slash + 1, url.size()));
   while (prefix.ends_with('/')) prefix.remove_suffix(1);
+  while (prefix.starts_with('/')) prefix.remove_prefix(1);
   return {std::string(url.substr(0, slash)), std::string(prefix)};
 }
-
-S3Bucket::S3Bucket(std::string bucket, uint32_t stall_s, const std::atomic<bool>& stop)
-    : S3Bucket(
-          std::move(bucket), stall_s, stop,
-          [](const char* name) {
-            const char* value = std::getenv(name);
-            return std::string(value == nullptr ? "" : value);
-          },
-          [] { return static_cast<int64_t>(::time(nullptr)); }) {}
 
 S3Bucket::S3Bucket(std::string bucket, uint32_t stall_s, const std::atomic<bool>& stop,
                    AwsCredentials::EnvFn env, AwsCredentials::NowFn now)
     : bucket_(std::move(bucket)),
-      now_(now),
       credentials_(std::move(env), std::move(now)),
       client_(stall_s, stop) {
   const AwsPlace place = credentials_.place();
@@ -73,6 +72,11 @@ S3Bucket::S3Bucket(std::string bucket, uint32_t stall_s, const std::atomic<bool>
   std::string endpoint = place.endpoint;
   while (endpoint.ends_with('/')) endpoint.pop_back();
   if (!endpoint.empty()) {
+    if (!is_endpoint(endpoint))
+      trouble_ = {
+          Code::kConfig,
+          "AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 or endpoint_url is no address of a server; "
+          "write it as https://HOST or http://HOST:PORT, without a user and a query"};
     base_ = endpoint + "/" + bucket_ + "/";
     return;
   }
@@ -88,14 +92,16 @@ std::string S3Bucket::url_of(const std::string& key, const Query& query) const {
 }
 
 Result<HttpAnswer> S3Bucket::send_with(const AwsKeys& keys, HttpRequest request) {
-  if (!keys.key_id.empty()) sign(request, {.keys = keys, .region = region_, .now_s = now_()});
+  if (!keys.key_id.empty())
+    sign(request, {.keys = keys, .region = region_, .now_s = credentials_.now_s()});
   return client_.send(request);
 }
 
 Result<HttpAnswer> S3Bucket::send(HttpRequest request, const std::string& key, const Query& query) {
   request.url = url_of(key, query);
   request.follows_redirects = false;  // a signature is for one host
-  request.keeps = {"date"};
+  request.keeps = {"date", kRegionHeader};
+  LOCKSTEP_RETURN_IF_ERROR(trouble_);
   LOCKSTEP_ASSIGN_OR_RETURN(AwsKeys keys, credentials_.keys());
   auto answer = send_with(keys, request);
   if (!answer.is_ok() || !is_refused(*answer) || !credentials_.has_newer_than(keys)) return answer;
@@ -108,14 +114,21 @@ Status S3Bucket::error_in(const HttpAnswer& answer) {
   const std::string code = s3_error_code(answer.body);
   if (code == "RequestTimeTooSkewed")
     return {Code::kRefused, error.message() + "; this machine's clock differs from the server's" +
-                                clock_text(answer, now_()) + ": set it (NTP)"};
-  const std::string region = s3_region(answer.body);
-  const bool is_elsewhere =
-      answer.status == 301 || answer.status == 307 || code == "AuthorizationHeaderMalformed";
+                                clock_text(answer, credentials_.now_s()) + ": set it (NTP)"};
+  const auto said = answer.kept.find(kRegionHeader);
+  const std::string region = said == answer.kept.end()
+                                 ? s3_region(answer.body)
+                                 : s3_region("<Region>" + said->second + "</Region>");
+  const bool is_elsewhere = code == "PermanentRedirect" || code == "TemporaryRedirect" ||
+                            (!region.empty() && region != region_);
   if (is_elsewhere)
     return {Code::kRefused, error.message() + "; the bucket is not in the region " + region_ +
                                 ": set AWS_REGION" +
                                 (region.empty() ? " to its region" : "=" + region)};
+  if (answer.status >= 300 && answer.status < 400)
+    return {Code::kRefused, error.message() +
+                                "; the endpoint redirects: name the address that it "
+                                "leads to in AWS_ENDPOINT_URL"};
   return error.code() == Code::kRefused ? with_advice(error) : error;
 }
 
@@ -134,12 +147,7 @@ Status S3Bucket::with_advice(const Status& refused) {
 
 Result<std::vector<Blob>> S3Bucket::list(const std::string& prefix, const std::string& place,
                                          const AgainFn& again) {
-  std::vector<Blob> blobs;
-  Query next;
-  size_t empty_pages = 0;  // in a row
-  do {
-    Query query{{"list-type", "2"}, {"prefix", prefix}};
-    query.insert(next.begin(), next.end());
+  const auto ask = [&](const Query& query) -> Result<Page<Blob>> {
     Page<Blob> page;
     LOCKSTEP_RETURN_IF_ERROR(again([&]() -> Status {
       LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer,
@@ -148,19 +156,10 @@ Result<std::vector<Blob>> S3Bucket::list(const std::string& prefix, const std::s
       LOCKSTEP_ASSIGN_OR_RETURN(page, parse_blobs(answer.body));
       return Status::ok();
     }));
-    empty_pages = page.items.empty() ? empty_pages + 1 : 0;
-    std::ranges::move(page.items, std::back_inserter(blobs));
-    if (blobs.size() > limits::kSourceObjects)
-      return Status(Code::kBadData, place + " holds more than " +
-                                        std::to_string(limits::kSourceObjects) + " objects");
-    if ((!next.empty() && page.next == next) || empty_pages > kEmptyPages)
-      return Status(Code::kBadData,
-                    "the server lists " + place + " without end: " +
-                        (empty_pages > kEmptyPages ? "too many pages in a row have no objects"
-                                                   : "a page names itself as the next one"));
-    next = std::move(page.next);
-  } while (!next.empty());
-  return blobs;
+    return page;
+  };
+  return all_pages<Blob>(place, limits::kSourceObjects, {{"list-type", "2"}, {"prefix", prefix}},
+                         ask);
 }
 
 }  // namespace lockstep::store

@@ -26,20 +26,19 @@ struct BucketPlace {
   std::string prefix;  // of keys; without slashes at its ends
 };
 
-// Of "s3://BUCKET/PREFIX". REQUIRES: it begins so.
+// The parts of "s3://BUCKET/PREFIX". REQUIRES: `url` begins with "s3://".
 BucketPlace parse_s3_url(std::string_view url);
 
 class S3Bucket {
  public:
   // `stop` outlives it: once set, requests end. `stall_s`: a request fails after so long without
-  // data.
-  S3Bucket(std::string bucket, uint32_t stall_s, const std::atomic<bool>& stop);
-  // With another environment and clock than the process's.
+  // data. `env`, `now`: as AwsCredentials takes them.
   S3Bucket(std::string bucket, uint32_t stall_s, const std::atomic<bool>& stop,
-           AwsCredentials::EnvFn env, AwsCredentials::NowFn now);
+           AwsCredentials::EnvFn env = {}, AwsCredentials::NowFn now = {});
 
   // Any answer of the server to `request`, whose URL and signature are set here. Asks once more
-  // where it refuses keys and there are newer ones. Errors as HttpClient's, and those of keys().
+  // where it refuses keys and there are newer ones. Errors as HttpClient's, and those of keys();
+  // kConfig for an endpoint that is no address.
   Result<http::HttpAnswer> send(http::HttpRequest request, const std::string& key,
                                 const Query& query = {});
 
@@ -58,11 +57,11 @@ class S3Bucket {
   Result<http::HttpAnswer> send_with(const AwsKeys& keys, http::HttpRequest request);
 
   const std::string bucket_;
-  const AwsCredentials::NowFn now_;
   AwsCredentials credentials_;
   http::HttpClient client_;
   std::string region_;
   std::string base_;  // of URLs, with a slash at its end
+  Status trouble_;    // why nothing can be asked
 };
 
 }  // namespace lockstep::store

@@ -31,6 +31,12 @@ std::string number_text(double value) {
   return text;
 }
 
+// Not where the keys, the clock or the certificate are at fault.
+bool is_denied(const Status& error) {
+  return error.code() == Code::kRefused &&
+         error.message().find("AccessDenied") != std::string::npos;
+}
+
 class Check {
  public:
   Check(BlobStore& store, const StoreCheckOptions& options,
@@ -70,7 +76,7 @@ class Check {
   // `right`: what a role needs for this, by the names of S3's policies.
   bool bad(const char* subject, const Status& error, const char* right) {
     const std::string need =
-        error.code() == Code::kRefused ? std::string("; the role needs ") + right + " here" : "";
+        is_denied(error) ? std::string("; the role needs ") + right + " here" : "";
     return bad(subject, error.message() + need);
   }
 
@@ -86,7 +92,12 @@ class Check {
       const auto created = store_.create(key("new-" + std::to_string(i)), "first");
       took.push_back(seconds_since(begin));
       if (!created.is_ok()) return bad("create", created.status(), "s3:PutObject");
-      if (*created != Creation::kDone)
+      has_written_ = true;
+      if (*created == Creation::kDone) continue;
+      // The answer to an attempt before may have been lost. Nobody else knows this folder.
+      const auto bytes = store_.get(keys_.back(), kSmallBytes);
+      if (!bytes.is_ok()) return bad("create", bytes.status(), "s3:GetObject");
+      if (*bytes != "first")
         return bad("create", "a key that nobody has made, " + keys_.back() +
                                  ", is there; the store cannot be relied on");
     }
@@ -96,7 +107,7 @@ class Check {
                               std::to_string(kTimedCreations) + ")");
   }
 
-  // What all safety rests on.
+  // All safety rests on this promise.
   bool condition() {
     const auto again = store_.create(keys_.front(), "second");
     if (!again.is_ok()) return bad("condition", again.status(), "s3:PutObject");
@@ -136,16 +147,16 @@ class Check {
       return bad("race", std::to_string(winners) + " of " + count +
                              " that created one key at once were told that they made it; two "
                              "coordinators could not be told apart there; use another store");
+    if (!*bytes) return bad("race", "none of " + count + " could create one key at once");
     if (winners == 1 && *bytes != std::to_string(winner))
       return bad("race", "the key that one of " + count +
                              " created has the bytes of another; use another store");
-    if (!*bytes) return bad("race", "none of " + count + " could create one key at once");
     return good("race", "of " + count + " that create one key at once, one does");
   }
 
   bool read() {
     const auto none = store_.get(folder_ + "never", kSmallBytes);
-    if (none.status().code() == Code::kRefused)
+    if (is_denied(none.status()))
       return bad("read", "an object that is not there looks forbidden: " + none.status().message() +
                              "; the role needs s3:ListBucket on the bucket, too");
     if (!none.is_ok()) return bad("read", none.status(), "s3:GetObject");
@@ -236,31 +247,50 @@ class Check {
       bad("abandon", part.status(), "s3:PutObject");
       return;
     }
+    const auto open = store_.uploads(folder_);
+    if (!open.is_ok()) {
+      bad("abandon", open.status(), "s3:ListBucketMultipartUploads");
+      return;
+    }
     if (Status gone = store_.abandon(name, *id); !gone.is_ok()) {
       bad("abandon", gone, "s3:AbortMultipartUpload");
       return;
     }
     uploads_.clear();
+    if (open->empty()) {
+      warn("abandon",
+           "the store does not list the uploads below a prefix, so a run could not find "
+           "those of a killed host; give the bucket the lifecycle rule");
+      return;
+    }
     const auto left = store_.uploads(folder_);
     if (!left.is_ok()) {
       bad("abandon", left.status(), "s3:ListBucketMultipartUploads");
-      return;
-    }
-    if (left->empty()) {
+    } else if (left->empty()) {
       good("abandon", "an upload that is given up is gone");
-      return;
+    } else {
+      warn("abandon",
+           "an upload that was given up is still listed; give the bucket the lifecycle "
+           "rule");
     }
-    warn("abandon",
-         "an upload that was given up is still listed; give the bucket a lifecycle rule "
-         "that aborts incomplete uploads after 2 days");
   }
 
   void remove() {
+    if (!has_written_) return;
     for (const auto& [name, id] : uploads_) (void)store_.abandon(name, id);
+    // An upload whose beginning was answered to nobody is only here.
+    if (const auto open = store_.uploads(folder_); open.is_ok())
+      for (const Upload& upload : *open) (void)store_.abandon(upload.key, upload.id);
     for (const std::string& name : keys_) {
       const Status gone = store_.remove(name);
-      if (gone.is_ok() || !is_good_) continue;  // what was told before is the cause
-      bad("remove", gone, "s3:DeleteObject");
+      if (gone.is_ok()) continue;
+      if (is_good_) {
+        bad("remove", gone, "s3:DeleteObject");
+      } else {
+        warn("remove",
+             "remove what is left below " + store_.place() + "/" + folder_ + ": " + gone.message());
+      }
+      return;
     }
     if (!is_good_) return;
     const auto left = store_.get(keys_.front(), kSmallBytes);
@@ -279,6 +309,7 @@ class Check {
   const std::string folder_;
   std::vector<std::string> keys_;  // that may be there
   std::vector<Upload> uploads_;    // that may be open
+  bool has_written_ = false;
   bool is_good_ = true;
 };
 

@@ -309,7 +309,7 @@ void disown_checkpoints(Turn& turn, const Place& place, Step since);
 std::optional<Reason> evict_expelled(Turn& turn);
 
 // ---- unfit.cc
-Reason on_node_notice(Turn& turn, const KnownAgent& agent, const wire::NodeNotice& message);
+Reason on_node_notice(Turn& turn, KnownAgent& agent, const wire::NodeNotice& message);
 // The agent has connected: what it said before counts when it says so again.
 void await_notices(Turn& turn, const KnownAgent& agent);
 // The run acts on a notice about the member's place: it takes part only where it is needed.

@@ -1,4 +1,5 @@
-// Places that are not fit to train at: their agent has looked at the GPU there (NodeNotice).
+// Places that are not fit to train at: their agent has looked at the GPU there (NodeNotice). A
+// notice about the whole node changes nothing here: its agent acts.
 //
 //   fit ──notice──▶ unfit ──undo──▶ fit
 //                     └ the agent connects again ──▶ fit, until it repeats the notice
@@ -122,13 +123,23 @@ bool note_fit(Turn& turn, const Place& place) {
   return true;
 }
 
+// The machine is to be taken away, or may be. Its agent tells its workers to leave; here it is told
+// to people, once for each connection of the agent.
+Reason on_notice_of_node(Turn& turn, KnownAgent& agent, const wire::NodeNotice& message) {
+  if (message.undo()) return Reason::kIgnored;
+  const std::string reason = printable(message.reason().substr(0, limits::kNoticeBytes));
+  if (agent.notice == reason) return Reason::kAlreadyCounted;
+  agent.notice = reason;
+  turn.note(LogLine::Level::kWarn, "node_notice", "node " + agent.node + ": " + reason);
+  return Reason::kNoticed;
+}
+
 }  // namespace
 
-Reason on_node_notice(Turn& turn, const KnownAgent& agent, const wire::NodeNotice& message) {
-  // A notice about the whole node has no source yet.
-  if (message.local_ranks().empty() ||
-      static_cast<size_t>(message.local_ranks_size()) > limits::kMembers)
+Reason on_node_notice(Turn& turn, KnownAgent& agent, const wire::NodeNotice& message) {
+  if (static_cast<size_t>(message.local_ranks_size()) > limits::kMembers)
     return Reason::kRefusedMalformed;
+  if (message.local_ranks().empty()) return on_notice_of_node(turn, agent, message);
   if (turn.options.job.cluster().gpu_health() == kOff) return Reason::kIgnored;
   if (message.undo() && LOCKSTEP_BUG(kUndoIgnored)) return Reason::kIgnored;
   const std::string reason = printable(message.reason().substr(0, limits::kNoticeBytes));

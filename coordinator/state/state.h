@@ -164,6 +164,7 @@ struct KnownAgent {
   std::set<uint32_t> living;   // its pids when it connected, without those reported as ended
   int64_t since_ms = 0;        // when it connected
   std::set<uint32_t> awaited;  // pids of `living` that have not registered yet
+  std::string notice = {};     // what it last said about its whole node
 };
 
 // The layout that all members must share. The first member of the term sets it.

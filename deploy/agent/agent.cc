@@ -7,24 +7,22 @@
 #include <set>
 #include <utility>
 
-#include "comm/base/build_info.h"
 #include "comm/base/host_name.h"
 #include "comm/base/limits.h"
-#include "comm/http/http_options.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/client.h"
 #include "comm/run/directory/run_files.h"
 #include "comm/wire/control.pb.h"
 #include "deploy/agent/after_loop.h"
+#include "deploy/agent/agent_http.h"
 #include "deploy/agent/agent_messages.h"
+#include "deploy/agent/cloud_watch.h"
 #include "deploy/agent/exit_decision.h"
 #include "deploy/agent/gpu_places.h"
 #include "deploy/agent/hosted_coordinator.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/stop_signal_watch.h"
 #include "deploy/agent/worker_slots.h"
-#include "metrics/exporters/agent_metrics.h"
-#include "metrics/serve/serve_metrics.h"
 
 namespace lockstep {
 namespace {
@@ -133,6 +131,25 @@ struct Agent::Impl {
     look_at_gpus(limits::kGpuFirstLookMs);
   }
 
+  // ---- the cloud ----
+
+  void watch_cloud() {
+    cloud = std::make_unique<CloudWatch>(
+        options.metadata,
+        [this](const CloudNotice& notice) { loop.post([this, notice] { on_notice(notice); }); },
+        [this](const std::string& why) { logger.info("no_metadata_service", why); });
+  }
+
+  // A forecast is told alone, unless the job wants the node to leave for it, too.
+  void on_notice(const CloudNotice& notice) {
+    const bool leaves = notice.is_certain || options.job.cluster().on_rebalance_notice() == "drain";
+    const std::string text = notice_text(options.node, notice, leaves);
+    logger.warn("node_notice", text);
+    if (options.tell) options.tell(text);
+    send(notice_message(notice, text));
+    if (leaves && !stopping && !goodbye) stop(SIGTERM);
+  }
+
   // ---- the end ----
 
   void on_signal(int signal) {
@@ -182,7 +199,7 @@ struct Agent::Impl {
     if (workers.all_ended()) begin_end();
   }
 
-  // No worker is left here (agent.h, 4 and 6).
+  // No worker is left here (agent.h, 4 and 7).
   void begin_end() {
     const bool is_connected = client != nullptr && client->is_ready();
     if (coordinator.is_running()) return;  // its end brings us here again
@@ -273,30 +290,6 @@ struct Agent::Impl {
     if (options.tell) options.tell(what);
   }
 
-  // Called once the run is known, since the series name it.
-  void open_metrics(const std::string& run) {
-    metrics = std::make_unique<AgentMetrics>(
-        AgentTarget{run, options.node, options.run_dir, options.nvml_library}, build_info());
-    const auto expose = [this] {
-      metrics->workers(workers.living().size(), deaths);
-      if (gpus != nullptr) metrics->verdicts(gpus->verdicts());
-      if (options.tls) metrics->tls().expires_in(options.tls->expiry_seconds());
-      std::string text = metrics->expose_text();
-      tell_of_nvml();
-      return text;
-    };
-    http =
-        serve_metrics(loop, http::http_options(options.job, options.run_dir, options.tls, logger),
-                      expose, "agent", logger);
-  }
-
-  // Tells once that NVML is here and of no use. A machine without NVML has mostly no GPU.
-  void tell_of_nvml() {
-    const Status status = metrics->gpus().status();
-    if (status.code() == Code::kConfig && !std::exchange(told_of_nvml, true))
-      logger.warn("no_gpu_metrics", status.message());
-  }
-
   void hello() {
     was_ready = true;
     wire::Envelope envelope;
@@ -304,9 +297,10 @@ struct Agent::Impl {
     const auto file = read_coordinator_file(options.run_dir);
     if (file.is_ok()) {
       hello.set_run_id(file->run_id);
-      if (metrics == nullptr) open_metrics(file->run_id);
+      http.open(file->run_id);
     }
-    if (http) hello.set_metrics_address(rpc::to_string(http->address()));
+    if (const std::string address = http.address(); !address.empty())
+      hello.set_metrics_address(address);
     hello.set_node(options.node);
     hello.set_pid(static_cast<uint32_t>(::getpid()));
     hello.set_workers(workers.wanted());
@@ -347,11 +341,13 @@ struct Agent::Impl {
     loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT},
                     [this](int s) { on_signal(s); });
     open_gpus();
+    watch_cloud();
     set_wanted(options.workers);
     connect();
     look();
     if (workers.all_ended()) begin_end();
     loop.run();
+    cloud.reset();
     client->close();
     if (goodbye) return goodbye_code == 0 ? after_loop : goodbye_code;
     return first_failure;
@@ -364,15 +360,17 @@ struct Agent::Impl {
   std::unique_ptr<rpc::RpcClient> client;
   WorkerSlots workers;
   HostedCoordinator coordinator;
-  std::unique_ptr<AgentMetrics> metrics;
-  std::unique_ptr<http::HttpServer> http;
+  AgentHttp http{loop, options, logger, [this](AgentMetrics& metrics) {
+                   metrics.workers(workers.living().size(), deaths);
+                   if (gpus != nullptr) metrics.verdicts(gpus->verdicts());
+                 }};
   std::unique_ptr<GpuPlaces> gpus;  // null: no GPU is watched
+  std::unique_ptr<CloudWatch> cloud;
   ToldExits exits;
   uint64_t deaths = 0;  // of workers, but for those that were told to go
   rpc::TimerId end_timer = 0;
   StopSignalWatch stop_signals;
   bool was_ready = false;  // the coordinator has been there
-  bool told_of_nvml = false;
   bool stopping = false;
   bool goodbye = false;
   int goodbye_code = 0;

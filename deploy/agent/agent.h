@@ -22,7 +22,9 @@
 //      fit (gpu_watch.h), unless cluster.gpu_health is off. It tells the coordinator what is not,
 //      and again after a reconnection, after the ends of workers. With `act` an unfit place gets no
 //      first worker, and a worker that leaves it is not replaced before the GPU is fit.
-//   6. An agent whose workers have all ended waits for Goodbye while the coordinator is there. It
+//   6. Where a cloud is (cloud_watch.h), it asks whether this machine is to be taken away. Then it
+//      tells the coordinator and stops, as at a stop signal: its workers leave between two steps.
+//   7. An agent whose workers have all ended waits for Goodbye while the coordinator is there. It
 //      waits limits::kCoordinatorAwayMs for one that went away, `absent_wait_ms` for one that never
 //      came.
 //      Told to stop, it waits `stopped_wait_ms`, or not at all if no coordinator is there: the run
@@ -43,6 +45,7 @@
 #include "comm/run/job/job.pb.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
+#include "deploy/agent/cloud_watch.h"
 #include "deploy/agent/gpu_watch.h"
 #include "deploy/agent/worker_launch.h"
 #include "metrics/node/nvml_api.h"
@@ -72,6 +75,7 @@ struct AgentOptions {
   bool uses_gpus = false;                     // its workers compute on some
   int64_t gpu_look_ms = limits::kGpuLookMs;
   GpuOfNumber gpu_of_number = gpu_of_driver;
+  MetadataService metadata = {};  // no cloud: nobody is asked
   // Repeats a line of the agent's log to the person at the console if no other process can; may be
   // empty.
   std::function<void(const std::string&)> tell = {};

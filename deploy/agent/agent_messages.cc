@@ -18,6 +18,26 @@ wire::Envelope notice_message(const GpuNews& news) {
   return envelope;
 }
 
+wire::Envelope notice_message(const CloudNotice& cloud, const std::string& text) {
+  wire::Envelope envelope;
+  auto& notice = *envelope.mutable_node_notice();
+  notice.set_source("cloud");
+  notice.set_reason(text.substr(0, limits::kNoticeBytes));
+  notice.set_deadline_ms(static_cast<uint64_t>(cloud.left_s.value_or(0)) * 1'000);
+  notice.set_is_certain(cloud.is_certain);
+  return envelope;
+}
+
+std::string notice_text(const std::string& node, const CloudNotice& notice, bool leaves) {
+  std::string text = node + (notice.is_certain ? " is to be taken away" : " may be taken away");
+  if (notice.left_s) {
+    const std::string seconds = std::to_string(*notice.left_s % 60);
+    text += " in " + std::to_string(*notice.left_s / 60) + ":" +
+            (seconds.size() < 2 ? "0" + seconds : seconds);
+  }
+  return text + " (" + notice.what + "); its workers " + (leaves ? "leave" : "stay");
+}
+
 wire::Envelope exit_message(const WorkerEnd& worker) {
   wire::Envelope envelope;
   auto& exit = *envelope.mutable_worker_exit();

@@ -1,4 +1,4 @@
-// The messages that tell the coordinator about an agent's workers and GPUs.
+// The messages that tell the coordinator about an agent's workers, GPUs and machine.
 //
 // Thread-safety: pure functions; ToldExits belongs to one thread.
 #pragma once
@@ -6,9 +6,11 @@
 #include <deque>
 #include <functional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "comm/wire/control.pb.h"
+#include "deploy/agent/cloud_notice.h"
 #include "deploy/agent/gpu_watch.h"
 #include "deploy/agent/worker_slots.h"
 
@@ -35,5 +37,11 @@ std::set<uint32_t> list_living(const std::vector<WorkerSlots::Living>& workers,
 
 // The place's GPU is unfit, or (undo) fit again.
 wire::Envelope notice_message(const GpuNews& news);
+
+// The whole node is to be taken away, or may be. `text`: notice_text().
+wire::Envelope notice_message(const CloudNotice& notice, const std::string& text);
+
+// "node-b is to be taken away in 1:54 (AWS spot interruption: terminate); its workers leave".
+std::string notice_text(const std::string& node, const CloudNotice& notice, bool leaves);
 
 }  // namespace lockstep

@@ -200,6 +200,7 @@ def main(words):
     parser.add_argument("--region", default="us-east-1")
     parser.add_argument("--page", type=int, default=1000)
     parser.add_argument("--smallest-part", type=int, default=SMALLEST_PART_BYTES, metavar="BYTES")
+    parser.add_argument("--until-eof", action="store_true", help="ends with its standard input")
     parser.add_argument("--certificate", nargs=2, metavar=("CHAIN", "KEY"), help="serves HTTPS")
     options = parser.parse_args(words)
     tls = None
@@ -211,7 +212,7 @@ def main(words):
                 smallest_part=options.smallest_part, tls=tls) as bucket:
         print("ready", bucket.port, flush=True)
         with contextlib.suppress(KeyboardInterrupt):
-            signal.pause()
+            sys.stdin.read() if options.until_eof else signal.pause()
 
 
 if __name__ == "__main__":

@@ -163,6 +163,20 @@ TEST_P(Blobs, AnUploadThatIsAbandonedIsNoObject) {
   EXPECT_EQ(*blobs_.get("left", kMost), std::nullopt);
 }
 
+TEST_P(Blobs, AnOlderObjectOfTheSameSizeIsNotTakenForWhatWasRefused) {
+  ASSERT_TRUE(blobs_.put("old", "y").is_ok());
+  const auto id = blobs_.begin("old");
+  ASSERT_TRUE(id.is_ok());
+  const auto part = blobs_.put_part("old", *id, 1, "x");
+  ASSERT_TRUE(part.is_ok());
+  Part other = *part;
+  other.etag = "\"0\"";
+  EXPECT_FALSE(blobs_.complete("old", *id, {other}).is_ok());
+  EXPECT_TRUE(blobs_.abandon("old", *id).is_ok());
+  EXPECT_THAT(blobs_.complete("old", *id, {*part}), FailsWith(Code::kNoInput, Names("old")));
+  EXPECT_EQ(*blobs_.get("old", kMost), "y");
+}
+
 TEST_P(Blobs, PartsThatAreNotThereAreNoObject) {
   const auto id = blobs_.begin("odd");
   ASSERT_TRUE(id.is_ok());

@@ -32,11 +32,14 @@ class BucketServer {
   explicit BucketServer(const std::string& faults = "{}",
                         const std::vector<std::string>& more = {}) {
     std::array<int, 2> ends{};
+    std::array<int, 2> life{};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    EXPECT_EQ(::pipe2(life.data(), O_CLOEXEC), 0);
     posix_spawn_file_actions_t actions{};
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    std::vector<std::string> words{"python3", LOCKSTEP_BUCKET, "--faults", faults};
+    ::posix_spawn_file_actions_adddup2(&actions, life[0], STDIN_FILENO);
+    std::vector<std::string> words{"python3", LOCKSTEP_BUCKET, "--until-eof", "--faults", faults};
     words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -44,6 +47,8 @@ class BucketServer {
     EXPECT_EQ(::posix_spawnp(&pid_, "python3", &actions, nullptr, argv.data(), environ), 0);
     ::posix_spawn_file_actions_destroy(&actions);
     ::close(ends[1]);
+    ::close(life[0]);
+    life_ = life[1];
     std::FILE* said = ::fdopen(ends[0], "r");
     int port = 0;
     EXPECT_EQ(std::fscanf(said, "ready %d", &port), 1) << "the bucket did not start";
@@ -53,11 +58,12 @@ class BucketServer {
   ~BucketServer() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
+    ::close(life_);
   }
   BucketServer(const BucketServer&) = delete;
   BucketServer& operator=(const BucketServer&) = delete;
 
-  // Of the tests' usual keys, which `changes` changes. Each attempt may stall for a second.
+  // Of the tests' usual keys, which `changes` changes.
   S3Options options(const std::map<std::string, std::string>& changes = {}) const {
     std::map<std::string, std::string> env{{"AWS_ACCESS_KEY_ID", "AKIDLOCKSTEPTEST0001"},
                                            {"AWS_SECRET_ACCESS_KEY", "a/secret+of/the+tests"},
@@ -66,7 +72,6 @@ class BucketServer {
                                            {"HOME", "/nonexistent"}};
     for (const auto& [name, value] : changes) env[name] = value;
     S3Options options;
-    options.stall_s = 2;
     options.retries = {.attempts = 6, .pause_ms = 5};
     options.env = [env](const char* name) {
       const auto found = env.find(name);
@@ -83,6 +88,7 @@ class BucketServer {
 
  private:
   pid_t pid_ = -1;
+  int life_ = -1;  // the bucket ends when this end of a pipe is closed, as by our death
   std::string endpoint_;
   const std::atomic<bool> never_ = false;
 };

@@ -1,8 +1,11 @@
 // A bucket that fails, lies or refuses: what callers of BlobStore are told.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
-#include <numeric>
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "tests/support/fails_with.h"
@@ -27,13 +30,149 @@ TEST(S3Faults, OneThatNeverAnswersEndsTheCall) {
               FailsWith(Code::kUnavailable, Names("k"), Says("stalled")));
 }
 
+// Without the stop it would last for a minute.
 TEST(S3Faults, AStopEndsTheCall) {
   const BucketServer server(R"({"stall": 1})");
   std::atomic<bool> stop = false;
-  const auto blobs = make_s3_blobs("s3://runs", server.options(), stop);
-  std::thread stopper([&] { stop = true; });
-  EXPECT_EQ(blobs->get("k", kMost).status().code(), Code::kAborted);
-  stopper.join();
+  S3Options options = server.options();
+  options.stall_s = 60;
+  const auto blobs = make_s3_blobs("s3://runs", options, stop);
+  const auto begin = std::chrono::steady_clock::now();
+  auto call = std::async(std::launch::async, [&] { return blobs->get("k", kMost).status(); });
+  EXPECT_EQ(call.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
+  stop = true;
+  EXPECT_EQ(call.get().code(), Code::kAborted);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
+// A server that answers each request with one text, whatever it was, and then closes.
+class OneAnswer {
+ public:
+  explicit OneAnswer(std::string answer) : answer_(std::move(answer)) {
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof address;
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), bytes), 0);
+    EXPECT_EQ(::listen(listener_, 8), 0);
+    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &bytes);
+    endpoint_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~OneAnswer() {
+    ::shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    ::close(listener_);
+  }
+  OneAnswer(const OneAnswer&) = delete;
+  OneAnswer& operator=(const OneAnswer&) = delete;
+
+  std::unique_ptr<BlobStore> open() const {
+    S3Options options;
+    options.retries = {.attempts = 2, .pause_ms = 1};
+    options.env = [endpoint = endpoint_](const char* name) {
+      return std::string(name) == "AWS_ENDPOINT_URL" ? endpoint : std::string();
+    };
+    return make_s3_blobs("s3://runs", options, never_);
+  }
+
+ private:
+  void serve() {
+    for (int peer = ::accept(listener_, nullptr, nullptr); peer >= 0;
+         peer = ::accept(listener_, nullptr, nullptr)) {
+      char request[4096];
+      (void)::recv(peer, request, sizeof request, 0);
+      (void)::send(peer, answer_.data(), answer_.size(), MSG_NOSIGNAL);
+      ::shutdown(peer, SHUT_WR);
+      while (::recv(peer, request, sizeof request, 0) > 0) {
+      }
+      ::close(peer);
+    }
+  }
+
+  const std::string answer_;
+  const std::atomic<bool> never_ = false;
+  int listener_ = -1;
+  std::string endpoint_;
+  std::thread thread_;
+};
+
+std::string answer_of(const std::string& status, const std::string& headers,
+                      const std::string& body) {
+  return "HTTP/1.1 " + status + "\r\n" + headers +
+         "Content-Length: " + std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" + body;
+}
+
+TEST(S3Faults, AStoreThatCannotCreateOnlyOnceIsNotAwayButOfNoUse) {
+  const OneAnswer server(
+      answer_of("501 Not Implemented", "", "<Error><Code>NotImplemented</Code></Error>"));
+  EXPECT_THAT(server.open()->create("k", "x"),
+              FailsWith(Code::kNoInput, Says("If-None-Match"), Advises("another store")));
+}
+
+TEST(S3Faults, TheRegionOfABucketIsTakenFromTheHeader) {
+  const OneAnswer server(answer_of("301 Moved Permanently", "x-amz-bucket-region: eu-north-1\r\n",
+                                   "<Error><Code>PermanentRedirect</Code></Error>"));
+  EXPECT_THAT(server.open()->create("k", "x"),
+              FailsWith(Code::kRefused, Advises("AWS_REGION=eu-north-1")));
+  const OneAnswer other(answer_of("307 Temporary Redirect", "Location: https://h/\r\n", ""));
+  EXPECT_THAT(other.open()->get("k", kMost), FailsWith(Code::kRefused, Advises("redirects")));
+}
+
+TEST(S3Faults, AnAnswerThatIsNoneOfAStoreIsNotBelieved) {
+  const OneAnswer page(answer_of("200 OK", "", "<html>please sign in</html>"));
+  EXPECT_EQ(page.open()->create("k", "x").status().code(), Code::kNoInput);
+  EXPECT_FALSE(page.open()->complete("k", "u", {{1, "e", 1, {}}}).is_ok());
+  EXPECT_FALSE(page.open()->list("").is_ok());
+  const OneAnswer missing(answer_of("404 Not Found", "", "<html>no such page</html>"));
+  EXPECT_FALSE(missing.open()->get("k", kMost).is_ok());
+  const OneAnswer packed(answer_of("200 OK", "Content-Encoding: gzip\r\nETag: e\r\n", "packed"));
+  EXPECT_EQ(packed.open()->get("k", kMost).status().code(), Code::kUnavailable);
+  // Nothing says whether it is whole.
+  const OneAnswer open_end("HTTP/1.1 200 OK\r\nETag: e\r\nConnection: close\r\n\r\nhalf");
+  EXPECT_EQ(open_end.open()->get("k", kMost).status().code(), Code::kUnavailable);
+}
+
+TEST(S3Faults, AListThatWasCutOffIsNoList) {
+  const OneAnswer server(answer_of("200 OK", "",
+                                   "<ListBucketResult><Contents><Key>a</Key><Size>1</Size>"
+                                   "</Contents><IsTruncated>false</IsTruncated>"));
+  EXPECT_EQ(server.open()->list("").status().code(), Code::kUnavailable);
+}
+
+TEST(S3Faults, AnEndpointThatIsNoAddressIsRefusedBeforeAnythingIsAsked) {
+  const BucketServer server;
+  for (const char* endpoint : {"127.0.0.1:9000", "ftp://h", "HTTP://h", "http://user:secret@h",
+                               "http://", "http://h/?x=1", "http://h\n"})
+    EXPECT_THAT(server.open("s3://runs", {{"AWS_ENDPOINT_URL", endpoint}})->create("k", "x"),
+                FailsWith(Code::kConfig, Advises("AWS_ENDPOINT_URL", "https://HOST")))
+        << endpoint;
+}
+
+TEST(S3Faults, AKeyWithALineBreakInsideIsRefusedAndOneAtItsEndIsCutOff) {
+  const BucketServer server;
+  EXPECT_THAT(server.open("s3://runs", {{"AWS_SECRET_ACCESS_KEY", "a\nb"}})->create("k", "x"),
+              FailsWith(Code::kBadData, Advises("AWS_SECRET_ACCESS_KEY")));
+  EXPECT_EQ(*server.open("s3://runs", {{"AWS_SECRET_ACCESS_KEY", "a/secret+of/the+tests\n"}})
+                 ->create("k", "x"),
+            Creation::kDone);
+}
+
+TEST(S3Faults, TheBucketItselfIsNoObject) {
+  const BucketServer server;
+  EXPECT_EQ(server.open("s3://runs")->remove("").code(), Code::kUsage);
+  EXPECT_EQ(server.open("s3://runs")->put("", "x").code(), Code::kUsage);
+}
+
+TEST(S3Faults, OddKeysAreThemselves) {
+  const BucketServer server;
+  const auto blobs = server.open("s3://runs");
+  for (const char* key : {"a//b", "./x", "a/../b", "%41", "a b", "a+b", "ü", "a?b#c&d=e"}) {
+    EXPECT_EQ(*blobs->create(key, key), Creation::kDone) << key;
+    EXPECT_EQ(*blobs->get(key, kMost), key);
+  }
+  EXPECT_EQ(blobs->list("")->size(), 8U);
 }
 
 TEST(S3Faults, AnAnswerThatIsLostLeavesTheKeyWithOurBytes) {

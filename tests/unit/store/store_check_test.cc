@@ -69,6 +69,23 @@ TEST(StoreCheck, EachRightThatIsMissingIsNamed) {
   }
 }
 
+TEST(StoreCheck, ARightIsNotNamedWhereTheKeysAreWrong) {
+  const BucketServer server;
+  const Checked checked = check(*server.open("s3://runs", {{"AWS_SECRET_ACCESS_KEY", "wrong"}}));
+  EXPECT_FALSE(checked.is_good);
+  EXPECT_THAT(checked.bad, HasSubstr("SignatureDoesNotMatch"));
+  EXPECT_THAT(checked.bad, testing::Not(HasSubstr("the role needs")));
+}
+
+TEST(StoreCheck, AnswersThatAreLostMakeNoBadStore) {
+  const BucketServer server(R"({"lose_answer_every": 3, "fail_every": 4})");
+  const auto blobs = server.open();
+  const Checked checked = check(*blobs);
+  EXPECT_TRUE(checked.is_good) << checked.bad;
+  EXPECT_THAT(*blobs->list(""), IsEmpty());
+  EXPECT_THAT(*blobs->uploads(""), IsEmpty());
+}
+
 TEST(StoreCheck, AListThatLagsIsAWarning) {
   const BucketServer server(R"({"stale_list": 2})");
   const Checked checked = check(*server.open());

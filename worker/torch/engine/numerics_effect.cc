@@ -116,7 +116,7 @@ Result<std::string> same_twice(const std::function<std::string()>& compute) {
       "this worker computed the same numbers twice, and the second results have other bits "
       "(" +
           first + ", then " + second +
-          "): the processor or the memory of its machine is faulty. If it comes again, "
+          "): the processor or the memory of its machine may be faulty. If it comes again, "
           "take the machine out and test it");
 }
 

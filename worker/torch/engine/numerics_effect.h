@@ -2,7 +2,7 @@
 // gradients, and elementwise functions. Anything that chooses their kernels (a variable of any
 // name, the processor, a library that was loaded in the place of another) shows in the bits.
 //
-// Thread-safety: a free function; LibTorch's settings of the calling thread count.
+// Thread-safety: free functions; LibTorch's settings of the calling thread count.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -23,9 +23,8 @@ std::string numerics_effect(at::ScalarType type, bool in_fp8 = false);
 // through.
 std::string numerics_effect_on(const at::Device& device, at::ScalarType type, bool in_fp8 = false);
 
-// What compute() gives, twice. kInternal if the second result is another one: the machine is
-// faulty, and another start may help. One start of a CPU worker on a virtual machine had other
-// bits, for a cause that was not found.
+// What compute() gives, twice. kInternal if the second result is another one: then the machine may
+// be faulty, and another start may help.
 Result<std::string> same_twice(const std::function<std::string()>& compute);
 
 }  // namespace lockstep

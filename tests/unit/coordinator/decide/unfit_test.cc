@@ -271,5 +271,24 @@ TEST_F(UnfitGpus, ANoticeThatNamesNoPlaceIsRefused) {
   EXPECT_EQ(w.say(World::kAgent, e), Reason::kRefusedMalformed);
 }
 
+// Its agent acts; here it is told, once for a reason.
+TEST_F(UnfitGpus, ANoticeAboutTheWholeNodeIsToldAndChangesNothing) {
+  World w = training(options_of(2));
+  wire::Envelope envelope;
+  wire::NodeNotice& about = *envelope.mutable_node_notice();
+  about.set_source("cloud");
+  about.set_reason("n is to be taken away in 0:30 (GCP preemption); its workers leave\n");
+  EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kNoticed);
+  EXPECT_THAT(text_of(w, "node_notice"), HasSubstr("node n: n is to be taken away in 0:30"));
+  EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kAlreadyCounted);
+  about.set_reason("another one");
+  EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kNoticed);
+  about.set_undo(true);
+  EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kIgnored);
+  w.wait_alive(1'000);
+  EXPECT_FALSE(w.state.planned);
+  EXPECT_TRUE(w.state.unfit.empty());
+}
+
 }  // namespace
 }  // namespace lockstep::coordinator

@@ -1,0 +1,147 @@
+#include "deploy/agent/cloud_watch.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "comm/base/file.h"
+#include "comm/base/limits.h"
+#include "comm/base/thread_name.h"
+#include "comm/environment/blocked_signals.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kLinkLocal[] = "169.254.169.254:80";
+constexpr int64_t kAnswerMs = 1'000;
+constexpr int64_t kTokenSeconds = 21'600;  // the most that AWS gives
+
+// GCP gives 30 s in all; the others give more, and ask not to be asked more often.
+std::chrono::seconds pause_of(Cloud cloud) {
+  return std::chrono::seconds(cloud == Cloud::kGcp ? 2 : 5);
+}
+
+std::string dmi_field(const std::string& directory, const char* name) {
+  const auto text = read_file(directory + "/" + name, limits::kMetadataBytes);
+  return text.is_ok() ? *text : "";
+}
+
+}  // namespace
+
+Result<MetadataService> metadata_service(const std::string& setting, const std::string& dmi) {
+  MetadataService service;
+  if (setting.empty()) {
+    service.cloud = cloud_of(dmi_field(dmi, "sys_vendor"), dmi_field(dmi, "product_name"),
+                             dmi_field(dmi, "board_vendor"));
+    service.address = kLinkLocal;
+    service.url = "http://169.254.169.254";
+    return service;
+  }
+  const size_t equals = std::min(setting.find('='), setting.size());
+  for (const Cloud cloud : {Cloud::kNone, Cloud::kAws, Cloud::kGcp, Cloud::kAzure})
+    if (setting.substr(0, equals) == text_of(cloud)) service.cloud = cloud;
+  constexpr std::string_view kHttp = "http://";
+  service.url = setting.substr(std::min(equals + 1, setting.size()));
+  if (setting == "none") return service;
+  if (service.cloud == Cloud::kNone || !service.url.starts_with(kHttp))
+    return Status(Code::kUsage,
+                  "LOCKSTEP_METADATA_URL is '" + setting +
+                      "'; it names a cloud and the address of its metadata service, such as "
+                      "aws=http://127.0.0.1:8000, or none");
+  service.address = service.url.substr(kHttp.size());
+  return service;
+}
+
+CloudWatch::CloudWatch(MetadataService service, NoticeFn on_notice, SilenceFn on_silence)
+    : service_(std::move(service)),
+      on_notice_(std::move(on_notice)),
+      on_silence_(std::move(on_silence)),
+      client_(/*stall_s=*/1, stop_) {
+  if (service_.cloud == Cloud::kNone) return;
+  const BlockedSignals inherited;
+  thread_ = std::thread([this] { watch(); });
+}
+
+CloudWatch::~CloudWatch() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void CloudWatch::watch() {
+  name_this_thread("cloud");
+  std::unique_lock lock(mutex_);
+  while (!stop_.load()) {
+    lock.unlock();
+    look();
+    lock.lock();
+    changed_.wait_for(lock, pause_of(service_.cloud), [this] { return stop_.load(); });
+  }
+}
+
+void CloudWatch::look() {
+  Status silence = sign_in();
+  for (const NoticeQuestion& question : questions_of(service_.cloud)) {
+    if (!silence.is_ok() || stop_.load()) break;
+    const auto answer = ask(question.path, question.headers);
+    if (!answer.is_ok()) {
+      silence = answer.status();
+      break;
+    }
+    const auto notice = question.read(*answer, ::time(nullptr), own_name_);
+    if (!notice || std::ranges::find(told_, notice->what) != told_.end()) continue;
+    told_.push_back(notice->what);
+    on_notice_(*notice);
+  }
+  if (silence.is_ok() || stop_.load() || std::exchange(told_silence_, true)) return;
+  on_silence_("the metadata service of the cloud (" + std::string(text_of(service_.cloud)) +
+              ") does not answer here, so notices come by signal only: " + silence.message());
+}
+
+Status CloudWatch::sign_in() {
+  if (service_.cloud == Cloud::kAzure && own_name_.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        own_name_, ask("/metadata/instance/compute/name?api-version=2021-02-01&format=text",
+                       {"Metadata: true"}));
+  }
+  const int64_t now_s = ::time(nullptr);
+  if (service_.cloud != Cloud::kAws || now_s < token_until_s_) return Status::ok();
+  token_.clear();
+  auto token = ask("/latest/api/token",
+                   {"X-aws-ec2-metadata-token-ttl-seconds: " + std::to_string(kTokenSeconds)},
+                   http::Method::kPut);
+  LOCKSTEP_RETURN_IF_ERROR(token.status());
+  const bool is_word =
+      std::ranges::all_of(*token, [](unsigned char c) { return c > ' ' && c < 127; });
+  if (token->empty() || !is_word) return {Code::kRefused, "the metadata service gave no token"};
+  token_ = *token;
+  token_until_s_ = now_s + kTokenSeconds / 2;
+  return Status::ok();
+}
+
+// Empty for an answer of 404, which says that there is no notice.
+Result<std::string> CloudWatch::ask(const std::string& path,
+                                    const std::vector<std::string>& headers, http::Method method) {
+  http::HttpRequest request{.method = method,
+                            .url = service_.url + path,
+                            .headers = headers,
+                            .most_bytes = limits::kMetadataBytes,
+                            .follows_redirects = false,
+                            .address = service_.address,
+                            .timeout_ms = kAnswerMs};
+  if (!token_.empty()) request.headers.push_back("X-aws-ec2-metadata-token: " + token_);
+  LOCKSTEP_ASSIGN_OR_RETURN(http::HttpAnswer answer, client_.send(request));
+  if (answer.status == 404) return std::string();
+  if (answer.status == 401) token_until_s_ = 0;  // a new one the next time
+  if (answer.status != 200 || answer.is_longer)
+    return Status(Code::kUnavailable,
+                  "the metadata service answers " + std::to_string(answer.status));
+  return std::move(answer.body);
+}
+
+}  // namespace lockstep
