@@ -32,6 +32,7 @@ namespace {
 
 constexpr char kTell[] = "tell";
 constexpr char kOff[] = "off";
+constexpr char kCloud[] = "cloud";  // the source of notices about whole nodes
 
 std::string place_name(const Place& place) {
   return "local rank " + std::to_string(place.local_rank) + " of node " + place.node;
@@ -137,9 +138,11 @@ Reason on_notice_of_node(Turn& turn, KnownAgent& agent, const wire::NodeNotice& 
 }  // namespace
 
 Reason on_node_notice(Turn& turn, KnownAgent& agent, const wire::NodeNotice& message) {
-  if (static_cast<size_t>(message.local_ranks_size()) > limits::kMembers)
+  const bool is_of_node = message.source() == kCloud;
+  if (message.local_ranks().empty() != is_of_node ||
+      static_cast<size_t>(message.local_ranks_size()) > limits::kMembers)
     return Reason::kRefusedMalformed;
-  if (message.local_ranks().empty()) return on_notice_of_node(turn, agent, message);
+  if (is_of_node) return on_notice_of_node(turn, agent, message);
   if (turn.options.job.cluster().gpu_health() == kOff) return Reason::kIgnored;
   if (message.undo() && LOCKSTEP_BUG(kUndoIgnored)) return Reason::kIgnored;
   const std::string reason = printable(message.reason().substr(0, limits::kNoticeBytes));

@@ -285,6 +285,8 @@ TEST_F(UnfitGpus, ANoticeAboutTheWholeNodeIsToldAndChangesNothing) {
   EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kNoticed);
   about.set_undo(true);
   EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kIgnored);
+  about.add_local_ranks(0);
+  EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kRefusedMalformed);
   w.wait_alive(1'000);
   EXPECT_FALSE(w.state.planned);
   EXPECT_TRUE(w.state.unfit.empty());
