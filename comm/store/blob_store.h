@@ -12,8 +12,7 @@
 //  K3 An upload is an object only after complete(). Until complete() or abandon() the store keeps
 //     its parts, and uploads() alone shows it, where the store can list uploads by a prefix.
 //  K4 A call ends after its attempts, of which none begins when two minutes have passed, or when
-//  the
-//     store is stopped. A completion may take ten minutes more.
+//     the store is stopped. A completion may take ten minutes more.
 //
 // Codes of errors:
 //   kUnavailable  the store failed, or stalled, at each attempt; it may pass

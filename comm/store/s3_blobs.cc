@@ -87,7 +87,7 @@ class S3Blobs final : public BlobStore {
                                     ": the store cannot create a key only if it is not there "
                                     "(If-None-Match); use another store"};
       // 409: another request is changing this key. It says nothing about who wins.
-      return is_written(answer) || answer.status == 412 ? Status::ok() : bucket_.error_in(answer);
+      return answer.status == 412 ? Status::ok() : written(answer);
     }));
     return creation;
   }
@@ -96,7 +96,7 @@ class S3Blobs final : public BlobStore {
     return again("write", key, [&]() -> Status {
       HttpRequest request = with_body(Method::kPut, bytes);
       LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key));
-      return is_written(answer) ? Status::ok() : bucket_.error_in(answer);
+      return written(answer);
     });
   }
 
@@ -111,6 +111,8 @@ class S3Blobs final : public BlobStore {
       if (answer.is_longer)
         return {Code::kBadData, "it has more than " + std::to_string(most_bytes) +
                                     " bytes, the limit for this kind of object"};
+      if (answer.content_length < 0)
+        return {Code::kUnavailable, "the server does not say how long its answer is"};
       if (answer.status != 200 || !is_whole(answer)) return not_whole();
       bytes = std::move(answer.body);
       return Status::ok();
@@ -131,7 +133,7 @@ class S3Blobs final : public BlobStore {
       if (range && range->first == offset && range->total <= last) return ends;
       const bool is_all = answer.status == 200 && offset == 0 && !answer.is_longer;
       const bool is_range = range && range->first == offset && range->last == last;
-      if ((!is_all && !is_range) || answer.body.size() != out.size() || !is_whole(answer))
+      if ((!is_all && !is_range) || answer.body.size() != out.size() || answer.is_encoded)
         return not_whole();
       std::memcpy(out.data(), answer.body.data(), out.size());
       return Status::ok();
@@ -180,7 +182,7 @@ class S3Blobs final : public BlobStore {
       LOCKSTEP_ASSIGN_OR_RETURN(
           HttpAnswer answer,
           send(request, key, {{"partNumber", std::to_string(number)}, {"uploadId", id}}));
-      if (!is_written(answer)) return bucket_.error_in(answer);
+      if (Status kept = written(answer); !kept.is_ok()) return kept;
       part.crc32c = has_checksum(request) ? std::optional(crc) : std::nullopt;
       part.etag = std::move(answer.etag);
       return Status::ok();
@@ -255,8 +257,11 @@ class S3Blobs final : public BlobStore {
   }
 
   // A good answer to a body names what was written.
-  static bool is_written(const HttpAnswer& answer) {
-    return is_good(answer) && !answer.etag.empty();
+  Status written(const HttpAnswer& answer) {
+    if (!is_good(answer)) return bucket_.error_in(answer);
+    if (!answer.etag.empty()) return Status::ok();
+    return {Code::kNoInput,
+            "the server's answer to what was sent does not name it (ETag); is a proxy in between?"};
   }
 
   // Leaves those whose keys lie below `prefix`, and cuts the store's own prefix off: some servers

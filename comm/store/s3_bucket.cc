@@ -119,8 +119,11 @@ Status S3Bucket::error_in(const HttpAnswer& answer) {
   const std::string region = said == answer.kept.end()
                                  ? s3_region(answer.body)
                                  : s3_region("<Region>" + said->second + "</Region>");
+  // Some servers name their region in every answer.
+  const bool may_say =
+      answer.status == 301 || answer.status == 307 || answer.status == 400 || answer.status == 403;
   const bool is_elsewhere = code == "PermanentRedirect" || code == "TemporaryRedirect" ||
-                            (!region.empty() && region != region_);
+                            (may_say && !region.empty() && region != region_);
   if (is_elsewhere)
     return {Code::kRefused, error.message() + "; the bucket is not in the region " + region_ +
                                 ": set AWS_REGION" +

@@ -91,8 +91,9 @@ class Check {
       const auto begin = SteadyClock::now();
       const auto created = store_.create(key("new-" + std::to_string(i)), "first");
       took.push_back(seconds_since(begin));
+      // It may be there where no answer said so.
+      has_written_ = has_written_ || created.status().code() != Code::kRefused;
       if (!created.is_ok()) return bad("create", created.status(), "s3:PutObject");
-      has_written_ = true;
       if (*created == Creation::kDone) continue;
       // The answer to an attempt before may have been lost. Nobody else knows this folder.
       const auto bytes = store_.get(keys_.back(), kSmallBytes);
@@ -147,7 +148,11 @@ class Check {
       return bad("race", std::to_string(winners) + " of " + count +
                              " that created one key at once were told that they made it; two "
                              "coordinators could not be told apart there; use another store");
-    if (!*bytes) return bad("race", "none of " + count + " could create one key at once");
+    if (!*bytes)
+      return bad("race", "of " + count + " that created one key at once, " +
+                             std::to_string(winners) +
+                             " were told that they did, and it is not "
+                             "there; use another store");
     if (winners == 1 && *bytes != std::to_string(winner))
       return bad("race", "the key that one of " + count +
                              " created has the bytes of another; use another store");

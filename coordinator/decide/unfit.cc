@@ -131,7 +131,7 @@ Reason on_notice_of_node(Turn& turn, KnownAgent& agent, const wire::NodeNotice& 
   const std::string reason = printable(message.reason().substr(0, limits::kNoticeBytes));
   if (agent.notice == reason) return Reason::kAlreadyCounted;
   agent.notice = reason;
-  turn.note(LogLine::Level::kWarn, "node_notice", "node " + agent.node + ": " + reason);
+  turn.note(LogLine::Level::kWarn, "node_notice", reason);
   return Reason::kNoticed;
 }
 

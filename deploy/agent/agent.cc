@@ -16,10 +16,10 @@
 #include "deploy/agent/after_loop.h"
 #include "deploy/agent/agent_http.h"
 #include "deploy/agent/agent_messages.h"
-#include "deploy/agent/cloud_watch.h"
 #include "deploy/agent/exit_decision.h"
 #include "deploy/agent/gpu_places.h"
 #include "deploy/agent/hosted_coordinator.h"
+#include "deploy/agent/node_notices.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/stop_signal_watch.h"
 #include "deploy/agent/worker_slots.h"
@@ -66,7 +66,7 @@ struct Agent::Impl {
   void reap() {
     for (Reaped reaped = reap_one(); reaped.pid > 0; reaped = reap_one()) {
       if (is_coordinator(reaped)) continue;
-      const auto worker = workers.ended(reaped, goodbye, stopping, loop.now_ms());
+      const auto worker = workers.ended(reaped, goodbye, stopping || leaving, loop.now_ms());
       if (worker) on_end(*worker);
     }
     if (workers.all_ended()) begin_end();
@@ -133,21 +133,13 @@ struct Agent::Impl {
 
   // ---- the cloud ----
 
-  void watch_cloud() {
-    cloud = std::make_unique<CloudWatch>(
-        options.metadata,
-        [this](const CloudNotice& notice) { loop.post([this, notice] { on_notice(notice); }); },
-        [this](const std::string& why) { logger.info("no_metadata_service", why); });
-  }
-
-  // A forecast is told alone, unless the job wants the node to leave for it, too.
-  void on_notice(const CloudNotice& notice) {
-    const bool leaves = notice.is_certain || options.job.cluster().on_rebalance_notice() == "drain";
-    const std::string text = notice_text(options.node, notice, leaves);
-    logger.warn("node_notice", text);
-    if (options.tell) options.tell(text);
-    send(notice_message(notice, text));
-    if (leaves && !stopping && !goodbye) stop(SIGTERM);
+  // Its workers leave between two steps; the agent stays until the run ends or the machine goes,
+  // and with it a coordinator that it hosts, or whose end would end the run.
+  void leave() {
+    if (stopping || goodbye || std::exchange(leaving, true)) return;
+    (void)workers.set_wanted(0);
+    if (client->is_ready()) hello();
+    workers.signal_all(SIGTERM);
   }
 
   // ---- the end ----
@@ -309,6 +301,7 @@ struct Agent::Impl {
     (void)client->send(envelope);
     // Before the exits: an exit may end the run if no place is known that could be called.
     if (gpus != nullptr) gpus->repeat();
+    notices.repeat();
     exits.repeat(living, [this](const wire::Envelope& exit) { (void)client->send(exit); });
   }
 
@@ -318,7 +311,7 @@ struct Agent::Impl {
       stop(SIGTERM);
     } else if (envelope.has_goodbye()) {
       on_goodbye(static_cast<int>(envelope.goodbye().exit_code()), envelope.goodbye().message());
-    } else if (envelope.has_set_workers() && !stopping && !goodbye) {
+    } else if (envelope.has_set_workers() && !stopping && !goodbye && !leaving) {
       const uint32_t wanted = envelope.set_workers().workers();
       logger.info("workers_wanted", "workers wanted here: " + std::to_string(wanted));
       set_wanted(wanted);
@@ -341,13 +334,13 @@ struct Agent::Impl {
     loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT},
                     [this](int s) { on_signal(s); });
     open_gpus();
-    watch_cloud();
+    notices.watch();
     set_wanted(options.workers);
     connect();
     look();
     if (workers.all_ended()) begin_end();
     loop.run();
-    cloud.reset();
+    notices.end();
     client->close();
     if (goodbye) return goodbye_code == 0 ? after_loop : goodbye_code;
     return first_failure;
@@ -365,12 +358,14 @@ struct Agent::Impl {
                    if (gpus != nullptr) metrics.verdicts(gpus->verdicts());
                  }};
   std::unique_ptr<GpuPlaces> gpus;  // null: no GPU is watched
-  std::unique_ptr<CloudWatch> cloud;
+  NodeNotices notices{loop, options, logger, [this](const wire::Envelope& notice) { send(notice); },
+                      [this] { leave(); }};
   ToldExits exits;
   uint64_t deaths = 0;  // of workers, but for those that were told to go
   rpc::TimerId end_timer = 0;
   StopSignalWatch stop_signals;
   bool was_ready = false;  // the coordinator has been there
+  bool leaving = false;    // its machine is to be taken away
   bool stopping = false;
   bool goodbye = false;
   int goodbye_code = 0;

@@ -22,8 +22,9 @@
 //      fit (gpu_watch.h), unless cluster.gpu_health is off. It tells the coordinator what is not,
 //      and again after a reconnection, after the ends of workers. With `act` an unfit place gets no
 //      first worker, and a worker that leaves it is not replaced before the GPU is fit.
-//   6. Where a cloud is (cloud_watch.h), it asks whether this machine is to be taken away. Then it
-//      tells the coordinator and stops, as at a stop signal: its workers leave between two steps.
+//   6. Where a cloud is (cloud_watch.h), it asks whether this machine is to be taken away. Then its
+//      workers leave between two steps, and it starts none any more, but stays: a coordinator that
+//      it hosts goes on while the machine does.
 //   7. An agent whose workers have all ended waits for Goodbye while the coordinator is there. It
 //      waits limits::kCoordinatorAwayMs for one that went away, `absent_wait_ms` for one that never
 //      came.
@@ -75,7 +76,7 @@ struct AgentOptions {
   bool uses_gpus = false;                     // its workers compute on some
   int64_t gpu_look_ms = limits::kGpuLookMs;
   GpuOfNumber gpu_of_number = gpu_of_driver;
-  MetadataService metadata = {};  // no cloud: nobody is asked
+  MetadataService metadata = {};  // no cloud: the agent asks nothing
   // Repeats a line of the agent's log to the person at the console if no other process can; may be
   // empty.
   std::function<void(const std::string&)> tell = {};

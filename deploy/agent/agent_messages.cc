@@ -1,5 +1,6 @@
 #include "deploy/agent/agent_messages.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "comm/base/limits.h"
@@ -23,7 +24,7 @@ wire::Envelope notice_message(const CloudNotice& cloud, const std::string& text)
   auto& notice = *envelope.mutable_node_notice();
   notice.set_source("cloud");
   notice.set_reason(text.substr(0, limits::kNoticeBytes));
-  notice.set_deadline_ms(static_cast<uint64_t>(cloud.left_s.value_or(0)) * 1'000);
+  if (cloud.left_s) notice.set_deadline_ms(std::max<int64_t>(1, *cloud.left_s * 1'000));
   notice.set_is_certain(cloud.is_certain);
   return envelope;
 }

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostWords = 64;  // of the service's own words in a message
+constexpr size_t kMostBytes = 64;  // of the service's own words in a message
 
 std::optional<int64_t> seconds_until(const std::string& text, const char* form, int64_t now_s) {
   tm parts{};
@@ -26,7 +26,7 @@ std::optional<int64_t> seconds_until(const std::string& text, const char* form, 
 std::string text_in(const json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_string()) return "";
-  return printable(found->get<std::string>().substr(0, kMostWords));
+  return printable(found->get<std::string>().substr(0, kMostBytes));
 }
 
 json parsed(std::string_view answer) {
@@ -61,11 +61,11 @@ std::optional<CloudNotice> gcp_preempted(std::string_view answer, int64_t, const
   return CloudNotice{"GCP preemption", kSeconds};
 }
 
-// A machine that is moved while it runs needs nothing.
+// 60 s before, or an hour where the machine has GPUs. One that is moved while it runs needs
+// nothing.
 std::optional<CloudNotice> gcp_maintenance(std::string_view answer, int64_t, const std::string&) {
-  constexpr int64_t kSeconds = 60;
   if (trimmed(answer) != "TERMINATE_ON_HOST_MAINTENANCE") return std::nullopt;
-  return CloudNotice{"GCP host maintenance", kSeconds};
+  return CloudNotice{"GCP host maintenance", std::nullopt};
 }
 
 // {"Events": [{"EventType": "Preempt", "EventStatus": "Scheduled", "Resources": ["vm-3"],
@@ -108,17 +108,16 @@ const char* text_of(Cloud cloud) {
   return "none";
 }
 
-Cloud cloud_of(std::string_view system_vendor, std::string_view product,
-               std::string_view board_vendor) {
-  const auto has = [&](std::string_view word) {
-    return system_vendor.find(word) != std::string_view::npos ||
-           board_vendor.find(word) != std::string_view::npos;
+Cloud cloud_of(const Dmi& dmi) {
+  // Azure gives all its machines this tag; other Hyper-V hosts have the same vendor and product.
+  constexpr std::string_view kAzureTag = "7783-7084-3265-9085-8269-3286-77";
+  const auto has = [](const std::string& text, const char* word) {
+    return text.find(word) != std::string::npos;
   };
-  if (has("Amazon EC2")) return Cloud::kAws;
-  if (product.find("Google Compute Engine") != std::string_view::npos) return Cloud::kGcp;
-  // Hyper-V has the same vendor and product elsewhere, too; there nobody answers.
-  if (has("Microsoft Corporation") && product.find("Virtual Machine") != std::string_view::npos)
-    return Cloud::kAzure;
+  // Older machines of AWS are Xen's, and say it in the BIOS: "4.2.amazon".
+  if (has(dmi.system_vendor, "Amazon EC2") || has(dmi.bios_version, "amazon")) return Cloud::kAws;
+  if (has(dmi.product, "Google Compute Engine")) return Cloud::kGcp;
+  if (dmi.chassis_tag.starts_with(kAzureTag)) return Cloud::kAzure;
   return Cloud::kNone;
 }
 

@@ -18,14 +18,19 @@ enum class Cloud : uint8_t { kNone, kAws, kGcp, kAzure };
 
 const char* text_of(Cloud cloud);  // "aws"; "none"
 
-// The cloud of a machine, by its DMI fields: vendor and product of the system, and the board's
-// vendor.
-Cloud cloud_of(std::string_view system_vendor, std::string_view product,
-               std::string_view board_vendor);
+// Fields of a machine's DMI tables.
+struct Dmi {
+  std::string system_vendor;
+  std::string product;
+  std::string bios_version;
+  std::string chassis_tag;
+};
+
+Cloud cloud_of(const Dmi& dmi);
 
 struct CloudNotice {
   std::string what;               // for people: "AWS spot interruption: terminate"
-  std::optional<int64_t> left_s;  // until the machine goes; none: it is not said
+  std::optional<int64_t> left_s;  // until the machine goes; none: the cloud does not say
   bool is_certain = true;         // a fact, not a forecast
   bool operator==(const CloudNotice&) const = default;
 };
@@ -39,7 +44,7 @@ struct NoticeQuestion {
                                      const std::string& own_name);
 };
 
-// The questions of a cloud, the gravest first. Text that is no answer is no notice.
+// The questions of a cloud, the gravest first. They read no notice from text that is no answer.
 std::vector<NoticeQuestion> questions_of(Cloud cloud);
 
 }  // namespace lockstep

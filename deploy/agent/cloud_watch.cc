@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 #include "comm/base/file.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr char kLinkLocal[] = "169.254.169.254:80";
 constexpr int64_t kAnswerMs = 1'000;
+constexpr std::chrono::minutes kLongSilence(2);
 constexpr int64_t kTokenSeconds = 21'600;  // the most that AWS gives
 
 // GCP gives 30 s in all; the others give more, and ask not to be asked more often.
@@ -33,8 +35,10 @@ std::string dmi_field(const std::string& directory, const char* name) {
 Result<MetadataService> metadata_service(const std::string& setting, const std::string& dmi) {
   MetadataService service;
   if (setting.empty()) {
-    service.cloud = cloud_of(dmi_field(dmi, "sys_vendor"), dmi_field(dmi, "product_name"),
-                             dmi_field(dmi, "board_vendor"));
+    service.cloud = cloud_of({.system_vendor = dmi_field(dmi, "sys_vendor"),
+                              .product = dmi_field(dmi, "product_name"),
+                              .bios_version = dmi_field(dmi, "bios_version"),
+                              .chassis_tag = dmi_field(dmi, "chassis_asset_tag")});
     service.address = kLinkLocal;
     service.url = "http://169.254.169.254";
     return service;
@@ -45,7 +49,8 @@ Result<MetadataService> metadata_service(const std::string& setting, const std::
   constexpr std::string_view kHttp = "http://";
   service.url = setting.substr(std::min(equals + 1, setting.size()));
   if (setting == "none") return service;
-  if (service.cloud == Cloud::kNone || !service.url.starts_with(kHttp))
+  if (service.cloud == Cloud::kNone || !service.url.starts_with(kHttp) ||
+      service.url.find('/', kHttp.size()) != std::string::npos)
     return Status(Code::kUsage,
                   "LOCKSTEP_METADATA_URL is '" + setting +
                       "'; it names a cloud and the address of its metadata service, such as "
@@ -54,12 +59,43 @@ Result<MetadataService> metadata_service(const std::string& setting, const std::
   return service;
 }
 
+Result<MetadataService> metadata_service() {
+  const char* setting = std::getenv("LOCKSTEP_METADATA_URL");
+  return metadata_service(setting == nullptr ? "" : setting, "/sys/class/dmi/id");
+}
+
+MetadataClient::MetadataClient(MetadataService service, const std::atomic<bool>& stop)
+    : service_(std::move(service)), client_(/*stall_s=*/1, stop) {}
+
+Result<std::vector<CloudNotice>> MetadataClient::ask() {
+  LOCKSTEP_RETURN_IF_ERROR(sign_in());
+  std::vector<CloudNotice> notices;
+  for (const NoticeQuestion& question : questions_of(service_.cloud)) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::string answer, get(question.path, question.headers));
+    if (const auto notice = question.read(answer, ::time(nullptr), own_name_))
+      notices.push_back(*notice);
+  }
+  return notices;
+}
+
+Status check_machine_stays(const MetadataService& service) {
+  if (service.cloud == Cloud::kNone) return Status::ok();
+  const std::atomic<bool> never = false;
+  const auto notices = MetadataClient(service, never).ask();
+  if (!notices.is_ok()) return Status::ok();
+  for (const CloudNotice& notice : *notices)
+    if (notice.is_certain)
+      return {Code::kCheckpointed, "nothing starts here: this machine is to be taken away (" +
+                                       notice.what + "); start the run on another one"};
+  return Status::ok();
+}
+
 CloudWatch::CloudWatch(MetadataService service, NoticeFn on_notice, SilenceFn on_silence)
-    : service_(std::move(service)),
+    : cloud_(service.cloud),
       on_notice_(std::move(on_notice)),
       on_silence_(std::move(on_silence)),
-      client_(/*stall_s=*/1, stop_) {
-  if (service_.cloud == Cloud::kNone) return;
+      client_(std::move(service), stop_) {
+  if (cloud_ == Cloud::kNone) return;
   const BlockedSignals inherited;
   thread_ = std::thread([this] { watch(); });
 }
@@ -80,39 +116,39 @@ void CloudWatch::watch() {
     lock.unlock();
     look();
     lock.lock();
-    changed_.wait_for(lock, pause_of(service_.cloud), [this] { return stop_.load(); });
+    changed_.wait_for(lock, pause_of(cloud_), [this] { return stop_.load(); });
   }
 }
 
 void CloudWatch::look() {
-  Status silence = sign_in();
-  for (const NoticeQuestion& question : questions_of(service_.cloud)) {
-    if (!silence.is_ok() || stop_.load()) break;
-    const auto answer = ask(question.path, question.headers);
-    if (!answer.is_ok()) {
-      silence = answer.status();
-      break;
-    }
-    const auto notice = question.read(*answer, ::time(nullptr), own_name_);
-    if (!notice || std::ranges::find(told_, notice->what) != told_.end()) continue;
-    told_.push_back(notice->what);
-    on_notice_(*notice);
+  const auto notices = client_.ask();
+  if (stop_.load()) return;
+  if (!notices.is_ok()) {
+    // One answer may be late; Azure's first one takes up to two minutes.
+    if (++silent_looks_ * pause_of(cloud_) < kLongSilence || std::exchange(told_silence_, true))
+      return;
+    return on_silence_(
+        "the metadata service of the cloud (" + std::string(text_of(cloud_)) +
+        ") does not answer here, so notices come by signal only: " + notices.status().message());
   }
-  if (silence.is_ok() || stop_.load() || std::exchange(told_silence_, true)) return;
-  on_silence_("the metadata service of the cloud (" + std::string(text_of(service_.cloud)) +
-              ") does not answer here, so notices come by signal only: " + silence.message());
+  silent_looks_ = 0;
+  for (const CloudNotice& notice : *notices) {
+    if (std::ranges::find(told_, notice.what) != told_.end()) continue;
+    told_.push_back(notice.what);
+    on_notice_(notice);
+  }
 }
 
-Status CloudWatch::sign_in() {
+Status MetadataClient::sign_in() {
   if (service_.cloud == Cloud::kAzure && own_name_.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(
-        own_name_, ask("/metadata/instance/compute/name?api-version=2021-02-01&format=text",
+        own_name_, get("/metadata/instance/compute/name?api-version=2021-02-01&format=text",
                        {"Metadata: true"}));
   }
   const int64_t now_s = ::time(nullptr);
   if (service_.cloud != Cloud::kAws || now_s < token_until_s_) return Status::ok();
   token_.clear();
-  auto token = ask("/latest/api/token",
+  auto token = get("/latest/api/token",
                    {"X-aws-ec2-metadata-token-ttl-seconds: " + std::to_string(kTokenSeconds)},
                    http::Method::kPut);
   LOCKSTEP_RETURN_IF_ERROR(token.status());
@@ -124,9 +160,10 @@ Status CloudWatch::sign_in() {
   return Status::ok();
 }
 
-// Empty for an answer of 404, which says that there is no notice.
-Result<std::string> CloudWatch::ask(const std::string& path,
-                                    const std::vector<std::string>& headers, http::Method method) {
+// AWS answers 404 where there is no notice: empty.
+Result<std::string> MetadataClient::get(const std::string& path,
+                                        const std::vector<std::string>& headers,
+                                        http::Method method) {
   http::HttpRequest request{.method = method,
                             .url = service_.url + path,
                             .headers = headers,
@@ -136,7 +173,7 @@ Result<std::string> CloudWatch::ask(const std::string& path,
                             .timeout_ms = kAnswerMs};
   if (!token_.empty()) request.headers.push_back("X-aws-ec2-metadata-token: " + token_);
   LOCKSTEP_ASSIGN_OR_RETURN(http::HttpAnswer answer, client_.send(request));
-  if (answer.status == 404) return std::string();
+  if (answer.status == 404 && service_.cloud == Cloud::kAws) return std::string();
   if (answer.status == 401) token_until_s_ = 0;  // a new one the next time
   if (answer.status != 200 || answer.is_longer)
     return Status(Code::kUnavailable,

@@ -62,9 +62,8 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
   LOCKSTEP_ASSIGN_OR_RETURN(options.tls, rpc::open_tls(job.comm().tls(), logger));
   options.job = job;
   options.uses_gpus = job.cluster().device() == "cuda";
-  const char* setting = std::getenv("LOCKSTEP_METADATA_URL");
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      options.metadata, metadata_service(setting == nullptr ? "" : setting, "/sys/class/dmi/id"));
+  LOCKSTEP_ASSIGN_OR_RETURN(options.metadata, metadata_service());
+  LOCKSTEP_RETURN_IF_ERROR(check_machine_stays(options.metadata));
   // For tests: looks come this often, and the places have GPUs of a stand-in, by number.
   if (const char* look_ms = std::getenv("LOCKSTEP_TEST_GPU_LOOK_MS")) {
     options.uses_gpus = true;

@@ -10,6 +10,7 @@
 #include "comm/run/directory/run_files.h"
 #include "comm/run/job/predictions.h"
 #include "deploy/agent/allocator.h"
+#include "deploy/agent/cloud_watch.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/worker_launch.h"
 #include "deploy/cli/base/console.h"
@@ -110,6 +111,9 @@ int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSigna
     reporter.note("the run in " + dir.path() + " goes on: starting its coordinator again here");
     return supervise(plan, job, dir, signals, reporter);
   }
+  const auto service = metadata_service();
+  if (!service.is_ok()) return refused(service.status());
+  if (const Status stays = check_machine_stays(*service); !stays.is_ok()) return refused(stays);
   // Also of the agent that is started here; agents elsewhere look there.
   if (const auto library = allocator_library(job.cluster().malloc()); !library.is_ok())
     return refused(library.status());

@@ -39,7 +39,7 @@ TEST(CloudNotice, OfAwsNamesTheActionAndTheTimeThatIsLeft) {
 TEST(CloudNotice, OfGcpIsOneWord) {
   const auto notices = read_all(Cloud::kGcp, {"TRUE\n", "TERMINATE_ON_HOST_MAINTENANCE"});
   EXPECT_EQ(notices[0], (CloudNotice{"GCP preemption", 30, true}));
-  EXPECT_EQ(notices[1], (CloudNotice{"GCP host maintenance", 60, true}));
+  EXPECT_EQ(notices[1], (CloudNotice{"GCP host maintenance", {}, true}));
   EXPECT_EQ(read_all(Cloud::kGcp, {"FALSE", "MIGRATE_ON_HOST_MAINTENANCE"}),
             (std::vector<std::optional<CloudNotice>>(2)));
 }
@@ -77,19 +77,22 @@ TEST(CloudNotice, IsASentenceForPeople) {
 
 TEST(MetadataService, IsTheOneThatDmiNames) {
   TemporaryDirectory dmi;
-  const auto found = [&](const char* vendor, const char* product, const char* board) {
+  const auto found = [&](const char* vendor, const char* product, const char* bios,
+                         const char* tag) {
     write_file(dmi.path("sys_vendor"), std::string(vendor) + "\n");
     write_file(dmi.path("product_name"), std::string(product) + "\n");
-    write_file(dmi.path("board_vendor"), std::string(board) + "\n");
+    write_file(dmi.path("bios_version"), std::string(bios) + "\n");
+    write_file(dmi.path("chassis_asset_tag"), std::string(tag) + "\n");
     return metadata_service("", dmi.path())->cloud;
   };
-  EXPECT_EQ(found("Amazon EC2", "p5.48xlarge", "Amazon EC2"), Cloud::kAws);
-  EXPECT_EQ(found("Xen", "HVM domU", "Amazon EC2"), Cloud::kAws);
-  EXPECT_EQ(found("Google", "Google Compute Engine", "Google"), Cloud::kGcp);
-  EXPECT_EQ(found("Microsoft Corporation", "Virtual Machine", "Microsoft Corporation"),
-            Cloud::kAzure);
-  EXPECT_EQ(found("Microsoft Corporation", "Surface", "Microsoft Corporation"), Cloud::kNone);
-  EXPECT_EQ(found("Dell Inc.", "PowerEdge", "Dell Inc."), Cloud::kNone);
+  const char* azure = "7783-7084-3265-9085-8269-3286-77";
+  EXPECT_EQ(found("Amazon EC2", "p5.48xlarge", "1.0", "Amazon EC2"), Cloud::kAws);
+  EXPECT_EQ(found("Xen", "HVM domU", "4.11.amazon", ""), Cloud::kAws);
+  EXPECT_EQ(found("Xen", "HVM domU", "4.11", ""), Cloud::kNone);
+  EXPECT_EQ(found("Google", "Google Compute Engine", "Google", ""), Cloud::kGcp);
+  EXPECT_EQ(found("Microsoft Corporation", "Virtual Machine", "v4.1", azure), Cloud::kAzure);
+  EXPECT_EQ(found("Microsoft Corporation", "Virtual Machine", "v4.1", "0000"), Cloud::kNone);
+  EXPECT_EQ(found("Dell Inc.", "PowerEdge", "2.1", ""), Cloud::kNone);
   EXPECT_EQ(metadata_service("", "/nonexistent")->cloud, Cloud::kNone);
 }
 
@@ -98,7 +101,8 @@ TEST(MetadataService, IsWhatASettingNamesAndNothingElse) {
   EXPECT_EQ(service->cloud, Cloud::kGcp);
   EXPECT_EQ(service->address, "127.0.0.1:8000");
   EXPECT_EQ(metadata_service("none", "/nonexistent")->cloud, Cloud::kNone);
-  for (const char* bad : {"gcp", "gcp=", "ovh=http://h:1", "http://h:1", "aws=https://h:1"})
+  for (const char* bad :
+       {"gcp", "gcp=", "ovh=http://h:1", "http://h:1", "aws=https://h:1", "aws=http://h:1/"})
     EXPECT_THAT(metadata_service(bad, "/nonexistent"),
                 FailsWith(Code::kUsage, Names("LOCKSTEP_METADATA_URL"), Advises("aws=http://")))
         << bad;

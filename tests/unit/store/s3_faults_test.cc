@@ -116,6 +116,9 @@ TEST(S3Faults, TheRegionOfABucketIsTakenFromTheHeader) {
                                    "<Error><Code>PermanentRedirect</Code></Error>"));
   EXPECT_THAT(server.open()->create("k", "x"),
               FailsWith(Code::kRefused, Advises("AWS_REGION=eu-north-1")));
+  // Some servers name theirs in every answer.
+  const OneAnswer busy(answer_of("503 Slow Down", "x-amz-bucket-region: eu-north-1\r\n", ""));
+  EXPECT_THAT(busy.open()->create("k", "x"), FailsWith(Code::kUnavailable, Says("503")));
   const OneAnswer other(answer_of("307 Temporary Redirect", "Location: https://h/\r\n", ""));
   EXPECT_THAT(other.open()->get("k", kMost), FailsWith(Code::kRefused, Advises("redirects")));
 }

@@ -97,7 +97,8 @@ TEST(StoreCheck, AStoreThatIsAwayHasOneFinding) {
   const BucketServer server(R"({"away": true})");
   const Checked checked = check(*server.open());
   EXPECT_FALSE(checked.is_good);
-  EXPECT_THAT(checked.subjects, ElementsAre("create"));
+  EXPECT_THAT(checked.subjects, ElementsAre("create", "remove"));
+  EXPECT_THAT(checked.warnings, HasSubstr("lockstep-check/"));
 }
 
 }  // namespace

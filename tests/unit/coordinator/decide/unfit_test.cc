@@ -279,7 +279,7 @@ TEST_F(UnfitGpus, ANoticeAboutTheWholeNodeIsToldAndChangesNothing) {
   about.set_source("cloud");
   about.set_reason("n is to be taken away in 0:30 (GCP preemption); its workers leave\n");
   EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kNoticed);
-  EXPECT_THAT(text_of(w, "node_notice"), HasSubstr("node n: n is to be taken away in 0:30"));
+  EXPECT_THAT(text_of(w, "node_notice"), HasSubstr("n is to be taken away in 0:30"));
   EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kAlreadyCounted);
   about.set_reason("another one");
   EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kNoticed);
