@@ -10,7 +10,7 @@
 #include "comm/base/log.h"
 #include "comm/http/http_server.h"
 #include "comm/rpc/asio_transport.h"
-#include "deploy/agent/agent.h"
+#include "deploy/agent/agent_options.h"
 #include "metrics/exporters/agent_metrics.h"
 
 namespace lockstep {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/wire/control.pb.h"
-#include "deploy/agent/cloud_notice.h"
+#include "deploy/agent/cloud/cloud_notice.h"
 #include "deploy/agent/gpu_watch.h"
 #include "deploy/agent/worker_slots.h"
 

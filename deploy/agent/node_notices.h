@@ -12,8 +12,8 @@
 #include "comm/base/log.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/wire/control.pb.h"
-#include "deploy/agent/agent.h"
-#include "deploy/agent/cloud_watch.h"
+#include "deploy/agent/agent_options.h"
+#include "deploy/agent/cloud/cloud_watch.h"
 
 namespace lockstep {
 

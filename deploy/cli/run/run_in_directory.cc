@@ -10,7 +10,7 @@
 #include "comm/run/directory/run_files.h"
 #include "comm/run/job/predictions.h"
 #include "deploy/agent/allocator.h"
-#include "deploy/agent/cloud_watch.h"
+#include "deploy/agent/cloud/cloud_watch.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/worker_launch.h"
 #include "deploy/cli/base/console.h"

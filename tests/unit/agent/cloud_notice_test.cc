@@ -1,10 +1,10 @@
-#include "deploy/agent/cloud_notice.h"
+#include "deploy/agent/cloud/cloud_notice.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "deploy/agent/agent_messages.h"
-#include "deploy/agent/cloud_watch.h"
+#include "deploy/agent/cloud/cloud_watch.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"

@@ -24,7 +24,7 @@
 
 #include "comm/base/status.h"
 #include "comm/http/http_client.h"
-#include "deploy/agent/cloud_notice.h"
+#include "deploy/agent/cloud/cloud_notice.h"
 
 namespace lockstep {
 

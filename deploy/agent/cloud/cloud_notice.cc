@@ -1,4 +1,4 @@
-#include "deploy/agent/cloud_notice.h"
+#include "deploy/agent/cloud/cloud_notice.h"
 
 #include <time.h>
 

@@ -1,4 +1,4 @@
-#include "deploy/agent/cloud_watch.h"
+#include "deploy/agent/cloud/cloud_watch.h"
 
 #include <time.h>
 
