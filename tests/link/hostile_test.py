@@ -6,7 +6,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "tests/unit/data/HOSTILE.md"
-TESTS = ("tests/unit/data", "tests/unit/source", "tests/unit/run/checkpoint")
+TESTS = ("tests/unit/data", "tests/unit/source", "tests/unit/store", "tests/unit/run/checkpoint")
 # Rows for files besides the formats that a job can name, by the beginning of the row.
 OTHERS = ("Parquet", "data elsewhere", "documents of Arrow's lists", "the index in the cache",
           "an inflated copy in the cache", "ends of documents in the cache",
