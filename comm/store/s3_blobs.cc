@@ -122,7 +122,7 @@ class S3Blobs final : public BlobStore {
 
   Status read(const std::string& key, uint64_t offset, std::span<uint8_t> out) override {
     const uint64_t last = offset + out.size() - 1;
-    const Status ends{Code::kBadData, "it ends before byte " + std::to_string(last)};
+    Status ends{Code::kBadData, "it ends before byte " + std::to_string(last)};
     return again("read", key, [&]() -> Status {
       HttpRequest request{.range = std::to_string(offset) + "-" + std::to_string(last),
                           .most_bytes = out.size()};
@@ -205,8 +205,7 @@ class S3Blobs final : public BlobStore {
                           .most_bytes = kAnswerBytes,
                           .timeout_ms = kCompletionMs};
       LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key, {{"uploadId", id}}));
-      const Status status =
-          is_good(answer) ? check_completion(answer.body) : bucket_.error_in(answer);
+      Status status = is_good(answer) ? check_completion(answer.body) : bucket_.error_in(answer);
       // The second: a good answer, with NoSuchUpload in it.
       is_gone = is_no_upload(answer) || (is_good(answer) && status.code() == Code::kNoInput);
       return status;
