@@ -208,7 +208,8 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
                                         .metrics_address = m.metrics_address(),
                                         .living = living,
                                         .since_ms = turn.now_ms,
-                                        .awaited = {}};
+                                        .awaited = {},
+                                        .notice = state.agents[connection].notice};
   forget_unlisted(state, m);
   note_living(turn, state.agents[connection]);
   await_notices(turn, state.agents[connection]);

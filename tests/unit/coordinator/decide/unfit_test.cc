@@ -281,6 +281,8 @@ TEST_F(UnfitGpus, ANoticeAboutTheWholeNodeIsToldAndChangesNothing) {
   EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kNoticed);
   EXPECT_THAT(text_of(w, "node_notice"), HasSubstr("n is to be taken away in 0:30"));
   EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kAlreadyCounted);
+  hello(w);  // that it keeps no workers any more
+  EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kAlreadyCounted);
   about.set_reason("another one");
   EXPECT_EQ(w.say(World::kAgent, envelope), Reason::kNoticed);
   about.set_undo(true);
