@@ -21,6 +21,7 @@ struct AgentArguments {
   uint32_t agents_here = 1;
   uint32_t own_gpus = 0;
   bool has_plain_logs = false;
+  bool is_supervised = false;
 };
 
 const char* variable(const char* name) {
@@ -36,6 +37,7 @@ Result<int> run_prepared(const AgentArguments& arguments) {
   node.agents_here = arguments.agents_here;
   node.own_gpus = arguments.own_gpus;
   node.has_plain_logs = arguments.has_plain_logs;
+  node.is_supervised = arguments.is_supervised;
   LOCKSTEP_ASSIGN_OR_RETURN(const NodeAgentEnd end, run_node_agent(node, nullptr));
   return end.exit_code;
 }
@@ -83,6 +85,11 @@ void add_agent_command(CLI::App& app, Commands& commands) {
                       "GPUs that only this agent sees; 0: all agents on this host see the same");
   command->add_flag("--plain-logs", arguments->has_plain_logs,
                     "Leave the node out of names of logs, for a run on one host");
+  command
+      ->add_flag(
+          "--supervised", arguments->is_supervised,
+          "Started by a `lockstep run` or rank 0, which has asked whether this machine stays")
+      ->group("");  // not for people
   command->footer(kAgentExamples);
   commands[command] = [arguments] {
     const auto code = run_agent(*arguments);

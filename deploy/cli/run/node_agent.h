@@ -21,7 +21,10 @@ struct NodeAgent {
   bool has_plain_logs = false;  // no agent of another host works on this run
   std::string name;             // of the log; empty: "agent", with the node unless has_plain_logs
   bool is_quiet = false;        // the log goes to its file only
-  int64_t stop_delay_ms = 0;    // agent.h
+  // Its starter keeps the coordinator and has asked the cloud, or would lose the coordinator by
+  // this agent's end: it starts where the machine is to be taken away, too.
+  bool is_supervised = false;
+  int64_t stop_delay_ms = 0;  // agent.h
 };
 
 struct NodeAgentEnd {

@@ -61,7 +61,7 @@ struct Supervisor::Impl {
 
   std::vector<std::string> agent_argv() const {
     std::vector<std::string> argv = {sibling_program("lockstep"), "agent", "--run-dir",
-                                     options.run_dir};
+                                     options.run_dir, "--supervised"};
     argv.insert(argv.end(), options.agent_words.begin(), options.agent_words.end());
     return argv;
   }
