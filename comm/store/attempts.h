@@ -14,8 +14,8 @@ namespace lockstep::store {
 
 struct RetryOptions {
   uint32_t attempts = 5;
-  int64_t pause_ms =
-      100;  // the most before the second attempt; doubles up to limits::kSourcePauseMs
+  // The most before the second attempt. It doubles up to limits::kSourcePauseMs.
+  int64_t pause_ms = 100;
 };
 
 struct Tried {

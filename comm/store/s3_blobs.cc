@@ -69,16 +69,15 @@ class S3Blobs final : public BlobStore {
         stop_(stop),
         where_(parse_s3_url(url)),
         place_("s3://" + where_.bucket + (where_.prefix.empty() ? "" : "/" + where_.prefix)),
-        bucket_(options.env
-                    ? S3Bucket(where_.bucket, options.stall_s, stop, options.env, options.now)
-                    : S3Bucket(where_.bucket, options.stall_s, stop)) {}
+        bucket_(where_.bucket, options.stall_s, stop, options.env, options.now) {}
 
   const std::string& place() const override { return place_; }
 
   Result<Creation> create(const std::string& key, std::string_view bytes) override {
+    const uint32_t crc = crc32c(bytes);
     Creation creation = Creation::kDone;
     LOCKSTEP_RETURN_IF_ERROR(again("create", key, [&]() -> Status {
-      HttpRequest request = with_body(Method::kPut, bytes);
+      HttpRequest request = put_of(bytes, crc);
       request.headers.emplace_back("If-None-Match: *");
       LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key));
       creation = answer.status == 412 ? Creation::kWasThere : Creation::kDone;
@@ -93,8 +92,9 @@ class S3Blobs final : public BlobStore {
   }
 
   Status put(const std::string& key, std::string_view bytes) override {
+    const uint32_t crc = crc32c(bytes);
     return again("write", key, [&]() -> Status {
-      HttpRequest request = with_body(Method::kPut, bytes);
+      HttpRequest request = put_of(bytes, crc);
       LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, send(request, key));
       return written(answer);
     });
@@ -178,7 +178,7 @@ class S3Blobs final : public BlobStore {
     Part part{.number = number, .bytes = bytes.size()};
     const uint32_t crc = crc32c(bytes);
     LOCKSTEP_RETURN_IF_ERROR(again("upload a part of", key, [&]() -> Status {
-      HttpRequest request = with_body(Method::kPut, bytes, crc);
+      HttpRequest request = put_of(bytes, crc);
       LOCKSTEP_ASSIGN_OR_RETURN(
           HttpAnswer answer,
           send(request, key, {{"partNumber", std::to_string(number)}, {"uploadId", id}}));
@@ -237,12 +237,9 @@ class S3Blobs final : public BlobStore {
     return where_.prefix.empty() ? key : where_.prefix + "/" + key;
   }
 
-  HttpRequest with_body(Method method, std::string_view bytes) const {
-    return with_body(method, bytes, crc32c(bytes));
-  }
-
-  HttpRequest with_body(Method method, std::string_view bytes, uint32_t crc) const {
-    HttpRequest request{.method = method,
+  // `crc`: crc32c(bytes).
+  HttpRequest put_of(std::string_view bytes, uint32_t crc) const {
+    HttpRequest request{.method = Method::kPut,
                         .body = bytes,
                         .headers = {"Content-Type: application/octet-stream"},
                         .most_bytes = kAnswerBytes};

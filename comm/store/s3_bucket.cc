@@ -1,12 +1,11 @@
 #include "comm/store/s3_bucket.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "comm/base/text/moment.h"
 #include "comm/http/percent_encoding.h"
 #include "comm/store/s3_pages.h"
 #include "comm/store/signature.h"
@@ -35,10 +34,9 @@ bool is_refused(const HttpAnswer& answer) {
 std::string clock_text(const HttpAnswer& answer, int64_t now_s) {
   const auto date = answer.kept.find("date");
   if (date == answer.kept.end()) return "";
-  tm parts{};
-  const char* end = ::strptime(date->second.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &parts);
-  if (end == nullptr || *end != '\0') return "";
-  const int64_t minutes = (now_s - ::timegm(&parts)) / 60;
+  const auto server_s = parse_moment(date->second, kHttpDate);
+  if (!server_s) return "";
+  const int64_t minutes = (now_s - *server_s) / 60;
   return " by " + std::to_string(std::abs(minutes)) + " minutes";
 }
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 
 #include "comm/base/hash.h"
+#include "comm/base/text/lower_case.h"
 
 namespace lockstep::store {
 namespace {
@@ -45,19 +45,13 @@ std::string_view bytes_of(const Digest256& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
-
 // The headers to sign, by their names in lower case.
 std::map<std::string, std::string> signed_headers(const http::HttpRequest& request,
                                                   const std::string& host) {
   std::map<std::string, std::string> headers{{"host", host}};
   for (const std::string& line : request.headers) {
     const size_t colon = std::min(line.find(':'), line.size());
-    const std::string name = lower(line.substr(0, colon));
+    const std::string name = lower_case(line.substr(0, colon));
     if (!name.starts_with("x-amz-")) continue;
     const size_t value = line.find_first_not_of(' ', std::min(colon + 1, line.size()));
     headers[name] = value == std::string::npos ? "" : line.substr(value);

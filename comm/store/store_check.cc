@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "comm/base/hash.h"
+#include "comm/base/text/number_text.h"
 #include "comm/environment/blocked_signals.h"
 
 namespace lockstep::store {
@@ -23,12 +23,6 @@ constexpr uint64_t kChunkBytes = 1'048'576;  // of a read
 
 double seconds_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
-}
-
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
 }
 
 // Not where the keys, the clock or the certificate are at fault.
@@ -104,7 +98,7 @@ class Check {
     }
     std::ranges::sort(took);
     return good("create", "a small object is written in " +
-                              number_text(1'000 * took[took.size() / 2]) + " ms (median of " +
+                              rate_text(1'000 * took[took.size() / 2]) + " ms (median of " +
                               std::to_string(kTimedCreations) + ")");
   }
 
@@ -151,8 +145,7 @@ class Check {
     if (!*bytes)
       return bad("race", "of " + count + " that created one key at once, " +
                              std::to_string(winners) +
-                             " were told that they did, and it is not "
-                             "there; use another store");
+                             " were told that they did, and it is not there; use another store");
     if (winners == 1 && *bytes != std::to_string(winner))
       return bad("race", "the key that one of " + count +
                              " created has the bytes of another; use another store");
@@ -220,9 +213,9 @@ class Check {
     uploads_.clear();
     const Status same = compare(name, big + "end");
     if (!same.is_ok()) return bad("upload", same, "s3:GetObject");
-    return good("upload", "a part of " + number_text(static_cast<double>(big.size()) / 1e6) +
+    return good("upload", "a part of " + rate_text(static_cast<double>(big.size()) / 1e6) +
                               " MB goes up at " +
-                              number_text(static_cast<double>(big.size()) / 1e6 / took) +
+                              rate_text(static_cast<double>(big.size()) / 1e6 / took) +
                               " MB/s by one connection");
   }
 

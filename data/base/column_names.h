@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/base/lower_case.h"
+#include "comm/base/text/lower_case.h"
 
 namespace lockstep::data {
 

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-#include "data/base/lower_case.h"
+#include "comm/base/text/lower_case.h"
 
 namespace lockstep::data {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "comm/base/text/lower_case.h"
 #include "data/base/file_errors.h"
-#include "data/base/lower_case.h"
 #include "data/image/decode.h"
 
 namespace lockstep::data {

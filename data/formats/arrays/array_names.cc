@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "comm/base/text/lower_case.h"
 #include "data/base/file_errors.h"
-#include "data/base/lower_case.h"
 #include "data/files/list_files.h"
 
 namespace lockstep::data {

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "data/base/lower_case.h"
+#include "comm/base/text/lower_case.h"
 #include "data/formats/arrays/array_format.h"
 #include "data/formats/arrays/npy_dataset.h"
 #include "data/formats/arrays/npy_pair.h"

@@ -6,7 +6,7 @@
 #include <system_error>
 #include <vector>
 
-#include "data/base/lower_case.h"
+#include "comm/base/text/lower_case.h"
 #include "data/files/list_files.h"
 #include "data/formats/arrays/array_choice.h"
 #include "data/formats/arrays/npy_array.h"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "comm/base/limits.h"
+#include "comm/base/text/lower_case.h"
 #include "data/base/file_errors.h"
 #include "data/base/hidden_names.h"
-#include "data/base/lower_case.h"
 #include "data/files/gzip.h"
 #include "data/files/inflate_cache.h"
 #include "data/files/list_files.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "comm/base/text/lower_case.h"
 #include "data/base/file_errors.h"
-#include "data/base/lower_case.h"
 #include "data/files/list_files.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/array_choice.h"

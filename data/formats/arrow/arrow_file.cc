@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "comm/base/text/lower_case.h"
 #include "data/arrow/column.h"
 #include "data/arrow/inflate.h"
 #include "data/base/file_errors.h"
-#include "data/base/lower_case.h"
 #include "data/formats/arrays/image_dataset.h"
 #include "data/formats/arrays/image_fields.h"
 

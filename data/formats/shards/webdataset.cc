@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "comm/base/byte_units.h"
+#include "comm/base/text/lower_case.h"
 #include "data/base/file_errors.h"
 #include "data/base/hidden_names.h"
-#include "data/base/lower_case.h"
 #include "data/dataset/statistics.h"
 #include "data/formats/shards/shards.h"
 #include "data/formats/shards/tar_entries.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "data/base/lower_case.h"
+#include "comm/base/text/lower_case.h"
 #include "data/formats/images/mask_fields.h"
 #include "data/image/image_info.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "comm/base/hash.h"
+#include "comm/base/text/lower_case.h"
 #include "data/base/file_errors.h"
-#include "data/base/lower_case.h"
 #include "data/csv/csv_table.h"
 #include "data/dataset/content_hash.h"
 #include "data/dataset/records.h"

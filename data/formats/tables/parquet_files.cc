@@ -6,8 +6,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "comm/base/text/lower_case.h"
 #include "comm/base/text/shell_word.h"
-#include "data/base/lower_case.h"
 #include "data/dataset/weigh_files.h"
 #include "data/formats/format_rows.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "data/base/lower_case.h"
+#include "comm/base/text/lower_case.h"
 #include "data/files/list_files.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrow/arrow_file.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "data/base/lower_case.h"
+#include "comm/base/text/lower_case.h"
 #include "data/dataset/weigh_files.h"
 #include "data/files/list_files.h"
 #include "data/files/mapped_file.h"

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "comm/base/limits.h"
+#include "comm/base/text/lower_case.h"
 #include "comm/run/job/data_formats.h"
 #include "data/base/hidden_names.h"
-#include "data/base/lower_case.h"
 
 namespace lockstep::source {
 namespace {
@@ -39,7 +39,7 @@ bool is_file_name(std::string_view name) {
 }
 
 std::string lower_leaf(const std::string& name) {
-  return data::lower_case(name.substr(name.rfind('/') + 1));
+  return lower_case(name.substr(name.rfind('/') + 1));
 }
 
 Fetching by_name(const std::string& name) {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "comm/base/text/lower_case.h"
 #include "comm/http/content_range.h"
 #include "comm/http/http_client.h"
 #include "comm/http/percent_encoding.h"
-#include "data/base/lower_case.h"
 #include "data/source/base/at_once.h"
 #include "data/source/base/object_names.h"
 #include "data/source/base/retry.h"
@@ -27,7 +27,7 @@ bool is_page(const HttpAnswer& answer) {
   const std::string_view text = std::string_view(answer.body).substr(0, 64);
   const size_t begin = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (begin == std::string_view::npos) return false;
-  const std::string head = data::lower_case(text.substr(begin));
+  const std::string head = lower_case(text.substr(begin));
   return head.starts_with("<!doctype html") || head.starts_with("<html");
 }
 

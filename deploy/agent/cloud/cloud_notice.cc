@@ -1,11 +1,10 @@
 #include "deploy/agent/cloud/cloud_notice.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "comm/base/text/moment.h"
 #include "comm/base/text/printable.h"
 
 namespace lockstep {
@@ -16,10 +15,8 @@ using nlohmann::json;
 constexpr size_t kMostBytes = 64;  // of the service's own words in a message
 
 std::optional<int64_t> seconds_until(const std::string& text, const char* form, int64_t now_s) {
-  tm parts{};
-  const char* end = ::strptime(text.c_str(), form, &parts);
-  if (end == nullptr || *end != '\0') return std::nullopt;
-  return std::max<int64_t>(0, ::timegm(&parts) - now_s);
+  const auto moment = parse_moment(text, form);
+  return moment ? std::optional(std::max<int64_t>(0, *moment - now_s)) : std::nullopt;
 }
 
 // A member that is text, without control characters; empty if it is not there.
@@ -85,9 +82,8 @@ std::optional<CloudNotice> azure_event(std::string_view answer, int64_t now_s,
                            return name.is_string() && name.get<std::string>() == own_name;
                          });
     if (!is_ours || std::ranges::find(kGoes, type) == kGoes.end()) continue;
-    return CloudNotice{
-        "Azure scheduled event: " + type,
-        seconds_until(text_in(event, "NotBefore"), "%a, %d %b %Y %H:%M:%S GMT", now_s)};
+    return CloudNotice{"Azure scheduled event: " + type,
+                       seconds_until(text_in(event, "NotBefore"), kHttpDate, now_s)};
   }
   return std::nullopt;
 }

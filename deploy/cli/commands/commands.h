@@ -25,7 +25,7 @@ inline constexpr int kNotRunning = 3;
   ADD(run) ADD(runs) ADD(status) ADD(top) ADD(ui) ADD(report) ADD(export) ADD(stop)         \
   ADD(scale) ADD(drain) ADD(checkpoint) ADD(audit) ADD(replay) ADD(predict) ADD(eval)       \
   ADD(generate) ADD(data) ADD(doctor) ADD(certs) ADD(k8s) ADD(version) ADD(completion)      \
-  ADD(help) ADD(resolve) ADD(agent) ADD(preflight) ADD(sbatch) ADD(store)           \
+  ADD(help) ADD(resolve) ADD(agent) ADD(preflight) ADD(sbatch) ADD(store)                   \
   ADD(coordinator)
 // clang-format on
 

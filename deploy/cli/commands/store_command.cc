@@ -59,9 +59,8 @@ int check(const StoreArguments& arguments) {
     print_text("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else if (is_good) {
     print_text(
-        "%s can hold a run. Give the bucket a lifecycle rule that aborts incomplete uploads after "
-        "2 "
-        "days: what a killed host began is billed until then.\n",
+        "%s can hold a run. Give the bucket a lifecycle rule that aborts incomplete uploads "
+        "after 2 days: what a killed host began is billed until then.\n",
         blobs->place().c_str());
   } else {
     print_text("%s cannot hold a run: see what is bad.\n", blobs->place().c_str());

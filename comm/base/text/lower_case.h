@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep::data {
+namespace lockstep {
 
 // Changes ASCII letters only.
 inline std::string lower_case(std::string_view text) {
@@ -22,4 +22,4 @@ inline bool ends_like(std::string_view name, std::string_view ending) {
          lower_case(name.substr(name.size() - ending.size())) == ending;
 }
 
-}  // namespace lockstep::data
+}  // namespace lockstep
